@@ -1,0 +1,1 @@
+"""What could an intruder learn about each person from this synthetic data?"""
