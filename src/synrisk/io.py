@@ -1,0 +1,158 @@
+"""Tables in: frames of any library that narwhals knows, CSV and Parquet, as pandas frames."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import gzip
+import os
+from collections import Counter
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import narwhals as nw
+import pandas as pd
+
+from synrisk.errors import DataError, FileError, counted, listed
+
+# A frame of any library that narwhals knows, a mapping of columns, or the path of a file.
+TableLike: TypeAlias = Any
+
+MISSING_MARKS = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")
+_SEPARATORS = {".csv": ",", ".tsv": "\t"}
+_PARQUET = (".parquet", ".pq")
+
+
+def read_table(
+    source: TableLike,
+    what: str,
+    *,
+    text: Mapping[str, Collection[str]] | None = None,
+    comment: str | None = None,
+) -> pd.DataFrame:
+    """Return `source` as a pandas frame.
+
+    Parameters
+    ----------
+    source
+        A frame (pandas, polars, pyarrow, … or a mapping of columns), or the path of a CSV, TSV or
+        Parquet file.
+    what
+        What the table is, for messages: ``"the confidential data"``.
+    text
+        Columns of a CSV file to be read as text ("01234" stays as it is), each with the marks that
+        are values there although they usually mean "missing" (a level called "NA").
+    comment
+        The character that begins a comment in a CSV file (CmdStan writes such lines).
+    """
+    if isinstance(source, str | os.PathLike):
+        frame = _read_file(Path(source), what, text or {}, comment)
+    elif isinstance(source, pd.DataFrame):
+        frame = source.copy(deep=False)
+    elif isinstance(source, Mapping):
+        frame = _from_mapping(source, what)
+    else:
+        frame = _from_any_frame(source, what)
+    frame.columns = pd.Index([str(name) for name in frame.columns], dtype=object)
+    _refuse_duplicate_names(list(frame.columns), what)
+    return frame
+
+
+def _from_mapping(source: Mapping[str, Any], what: str) -> pd.DataFrame:
+    with contextlib.suppress(Exception):  # not chained: its message may hold values
+        return pd.DataFrame(dict(source))
+    raise DataError(f"{what}: a mapping must hold columns of one length.")
+
+
+def _from_any_frame(source: Any, what: str) -> pd.DataFrame:
+    with contextlib.suppress(Exception):  # not chained: its message may hold values
+        frame = nw.from_native(source)
+        if isinstance(frame, nw.LazyFrame):
+            frame = frame.collect()
+        return pd.DataFrame(frame.to_pandas())
+    raise DataError(
+        f"{what}: expected a data frame (pandas, polars, pyarrow, …), a mapping of columns, or the "
+        f"path of a CSV or Parquet file; got {type(source).__name__}."
+    )
+
+
+def _read_file(
+    path: Path, what: str, text: Mapping[str, Collection[str]], comment: str | None
+) -> pd.DataFrame:
+    if not path.is_file():
+        raise FileError(f"{what}: there is no file {path}.")
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    kind = (
+        suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
+    )
+    if kind in _PARQUET:
+        return _read_parquet(path, what)
+    if kind in _SEPARATORS:
+        return _read_csv(path, what, _SEPARATORS[kind], text, comment)
+    raise FileError(
+        f"{what}: {path.name} is neither CSV (.csv, .tsv, also .gz) nor Parquet (.parquet, .pq). "
+        "Read it yourself and pass the frame."
+    )
+
+
+def _read_parquet(path: Path, what: str) -> pd.DataFrame:
+    with contextlib.suppress(Exception):  # not chained: its message may hold values
+        return pd.read_parquet(path, engine="pyarrow")
+    raise FileError(f"{what}: {path.name} cannot be read as Parquet; is it whole?")
+
+
+def _read_csv(
+    path: Path, what: str, separator: str, text: Mapping[str, Collection[str]], comment: str | None
+) -> pd.DataFrame:
+    header = _header(path, what, separator, comment)
+    _refuse_duplicate_names([name for name in header if name], what)
+    if len(header) == 1 and ";" in header[0]:
+        raise FileError(
+            f"{what}: {path.name} has one column whose name holds semicolons; it seems to be "
+            "separated by ';'. Read it yourself and pass the frame."
+        )
+    marks = {
+        name: [mark for mark in MISSING_MARKS if mark not in text.get(name, ())] for name in header
+    }
+    with contextlib.suppress(Exception):  # not chained: its message may hold values
+        return pd.read_csv(
+            path,
+            sep=separator,
+            encoding="utf-8-sig",
+            comment=comment,
+            dtype=dict.fromkeys((name for name in text if name in header), "str"),
+            keep_default_na=False,
+            na_values=marks,
+            low_memory=False,
+            index_col=False,
+        )
+    raise FileError(
+        f"{what}: {path.name} cannot be read as CSV: its rows do not all have the header's "
+        f"{counted(len(header), 'column')}, or it is not UTF-8."
+    )
+
+
+def _header(path: Path, what: str, separator: str, comment: str | None) -> list[str]:
+    header: list[str] | None = None
+    try:
+        opener = gzip.open if path.suffix == ".gz" else open
+        with opener(path, "rt", encoding="utf-8-sig", newline="") as lines:
+            rows = csv.reader(
+                (line for line in lines if not (comment and line.startswith(comment))),
+                delimiter=separator,
+            )
+            header = next((row for row in rows if row), None)
+    except (OSError, UnicodeDecodeError, csv.Error, EOFError):
+        header = []
+    if header is None:
+        raise FileError(f"{what}: {path.name} is empty.")
+    if not header:
+        raise FileError(f"{what}: {path.name} cannot be read as UTF-8 text.")
+    return header
+
+
+def _refuse_duplicate_names(names: list[str], what: str) -> None:
+    twice = [name for name, n in Counter(names).items() if n > 1]
+    if twice:
+        raise DataError(f"{what}: more than one column is called {listed(twice)}.")

@@ -1,0 +1,269 @@
+"""Variables: what a column holds, its levels, and arrays of numbers or codes made from it.
+
+The confidential data settle the schema once; synthetic data and guesses are encoded by it.
+Numeric variables become float64, factors int64 codes into their levels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from synrisk.errors import DataError, OptionError, SynriskError, counted, listed, nearest
+
+Label: TypeAlias = Hashable
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+# One array a variable: float64 values of a numeric one, int64 codes of a factor.
+Columns: TypeAlias = Mapping[str, npt.NDArray[Any]]
+Missing: TypeAlias = Literal["error", "drop", "level"]
+Types: TypeAlias = Mapping[str, str | Sequence[Label]]
+
+MISSING_LABEL = "(missing)"
+MISSING_POLICIES: tuple[Missing, ...] = ("error", "drop", "level")
+_ABSENT, _UNKNOWN = -1, -2  # codes of a missing value and of a value that is not a level
+_CATEGORY_WORDS = ("category", "categorical", "factor")
+_NUMBER_WORDS = ("numeric", "number", "continuous", "count", "float", "int")
+_MOST_NUMERIC_TEXT_LEVELS = 50  # text that reads as numbers is a factor up to so many levels
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """A variable whose values are numbers."""
+
+    name: str
+
+    def encode(self, values: pd.Series[Any], what: str, error: type[SynriskError]) -> FloatArray:
+        """Return the values as float64, missing ones as NaN."""
+        dtype = values.dtype
+        if not (pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype)):
+            numbers = pd.to_numeric(values.astype(object), errors="coerce")
+            n_text = int((numbers.isna() & values.notna()).sum())
+            if n_text:
+                raise error(
+                    f"{what}: column {self.name!r} should hold numbers, but "
+                    f"{counted(n_text, 'value is', 'values are')} not. Correct them, or call the "
+                    f"column a category: types={{{self.name!r}: 'category'}}."
+                )
+            values = numbers
+        numbers64 = values.to_numpy(dtype=np.float64, na_value=np.nan)
+        n_infinite = int(np.isinf(numbers64).sum())
+        if n_infinite:
+            raise error(
+                f"{what}: column {self.name!r} holds "
+                f"{counted(n_infinite, 'infinite value')}; finite numbers are needed."
+            )
+        return numbers64
+
+    def decode(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return what a user sees for encoded `values`: the numbers themselves."""
+        return values
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A variable with a fixed set of levels; the first is the reference."""
+
+    name: str
+    levels: tuple[Label, ...]
+
+    def encode(self, values: pd.Series[Any], what: str, error: type[SynriskError]) -> IntArray:
+        """Return codes into the levels; a missing value is -1 unless missing is a level."""
+        by_key = {_key(level): code for code, level in enumerate(self.levels)}
+        absent = by_key.get(MISSING_LABEL, _ABSENT)
+        positions, uniques = pd.factorize(values)
+        lookup = np.array([by_key.get(_key(value), _UNKNOWN) for value in uniques] + [absent])
+        codes = lookup[positions].astype(np.int64)  # factorize marks a missing value by -1
+        n_unknown = int((codes == _UNKNOWN).sum())
+        if n_unknown:
+            raise error(
+                f"{what}: column {self.name!r} holds {counted(n_unknown, 'value')} "
+                f"({counted(int((lookup == _UNKNOWN).sum()), 'distinct level')}) that "
+                f"{'is' if n_unknown == 1 else 'are'} not among its "
+                f"{counted(len(self.levels), 'known level')}. List all levels in "
+                f"types={{{self.name!r}: […]}} if the confidential data lack some."
+            )
+        return codes
+
+    def decode(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the labels of codes."""
+        labels = np.empty(len(self.levels), dtype=object)
+        labels[:] = self.levels
+        return labels[values.astype(np.int64)]
+
+
+Variable: TypeAlias = Numeric | Factor
+
+
+def _key(value: Label) -> str:
+    """Return what makes two labels the same level: 1, 1.0 and "1" are one."""
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The variables of a plan, as the confidential data and the user's `types` settle them."""
+
+    variables: Mapping[str, Variable]
+    missing: Missing
+
+    @classmethod
+    def settle(
+        cls,
+        frame: pd.DataFrame,
+        names: Iterable[str],
+        *,
+        types: Types | None,
+        factors: Iterable[str],
+        missing: Missing,
+    ) -> Schema:
+        """Settle the variables `names`; those in `factors` are factors by their model."""
+        types = dict(types or {})
+        check_types(types, frame)
+        if missing not in MISSING_POLICIES:
+            raise OptionError(
+                f"missing must be one of {listed(MISSING_POLICIES)}; got {missing!r}."
+            )
+        forced = set(factors)
+        return cls(
+            {
+                name: _settle(frame[name], types.get(name), name in forced, missing)
+                for name in names
+            },
+            missing,
+        )
+
+    def encode(
+        self,
+        frame: pd.DataFrame,
+        names: Iterable[str],
+        what: str,
+        error: type[SynriskError] = DataError,
+    ) -> tuple[Columns, BoolArray]:
+        """Return the columns `names` as arrays without missing rows, and the rows kept."""
+        names = list(names)
+        require_columns(frame, names, what, error)
+        columns = {name: self.variables[name].encode(frame[name], what, error) for name in names}
+        absent = {
+            name: np.isnan(column) if column.dtype.kind == "f" else column == _ABSENT
+            for name, column in columns.items()
+        }
+        gaps = {name: int(rows.sum()) for name, rows in absent.items() if rows.any()}
+        if gaps and self.missing != "drop":
+            found = listed(f"{name} ({n:,})" for name, n in gaps.items())
+            advice = (
+                "missing='level' makes a level of them for factors only; "
+                "impute these columns, or use missing='drop'."
+                if self.missing == "level"
+                else "Impute them, or use missing='drop' to leave those records out, or "
+                "missing='level' to make a level of them (factors only)."
+            )
+            raise error(f"{what}: missing values in {found}. {advice}")
+        kept = np.ones(len(frame), dtype=bool)
+        for rows in absent.values():
+            kept &= ~rows
+        if not kept.any():
+            raise error(f"{what}: no complete record is left of {len(frame):,}.")
+        return {name: column[kept] for name, column in columns.items()}, kept
+
+
+def require_columns(
+    frame: pd.DataFrame, names: Iterable[str], what: str, error: type[SynriskError] = DataError
+) -> None:
+    """Raise if `frame` lacks one of `names`, with the nearest name that it has."""
+    for name in names:
+        if name not in frame.columns:
+            raise error(
+                f"{what}: there is no column {name!r}.{nearest(name, frame.columns)} "
+                f"It has: {listed(frame.columns)}."
+            )
+
+
+def check_types(types: Mapping[str, Any], frame: pd.DataFrame) -> None:
+    """Raise if `types` names a column that is not there or a type that is not known."""
+    require_columns(frame, types, "types=")
+    for name, declared in types.items():
+        if isinstance(declared, str):
+            if declared not in _CATEGORY_WORDS + _NUMBER_WORDS:
+                raise OptionError(
+                    f"types[{name!r}] must be 'category', 'numeric', or a list of levels "
+                    f"(the first is the reference); got {declared!r}."
+                )
+        elif len({_key(level) for level in declared}) != len(declared) or len(declared) < 2:
+            raise OptionError(f"types[{name!r}]: give at least two levels, each once.")
+
+
+def text_columns(types: Types | None) -> dict[str, list[str]]:
+    """Return the columns that `types` calls categories, each with its declared levels as text."""
+    return {
+        name: [] if isinstance(declared, str) else [_key(level) for level in declared]
+        for name, declared in (types or {}).items()
+        if not isinstance(declared, str) or declared in _CATEGORY_WORDS
+    }
+
+
+def _settle(
+    values: pd.Series[Any], declared: str | Sequence[Label] | None, forced: bool, missing: Missing
+) -> Variable:
+    name = str(values.name)
+    if declared is not None and not isinstance(declared, str):
+        return _with_missing_level(Factor(name, tuple(declared)), values, missing)
+    if isinstance(declared, str) and declared in _NUMBER_WORDS:
+        return Numeric(name)
+    if declared is None and not forced and not _is_categorical(values):
+        return Numeric(name)
+    return _with_missing_level(Factor(name, _observed_levels(values)), values, missing)
+
+
+def _is_categorical(values: pd.Series[Any]) -> bool:
+    """Tell whether a column holds categories; raise where its type does not settle it."""
+    name, dtype = str(values.name), values.dtype
+    if isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_bool_dtype(dtype):
+        return True
+    if pd.api.types.is_complex_dtype(dtype):
+        raise DataError(f"Column {name!r} holds complex numbers; real ones are needed.")
+    if pd.api.types.is_numeric_dtype(dtype):
+        return False
+    kinds = {type(value) for value in values.dropna().unique()}
+    if not kinds <= {str, bool, np.bool_, int, float, np.int64, np.float64, np.str_}:
+        raise DataError(
+            f"Column {name!r} holds values of type {listed(sorted(k.__name__ for k in kinds))}; "
+            "numbers, text, booleans and categories can be used. Convert it, "
+            f"or call it a category: types={{{name!r}: 'category'}}."
+        )
+    distinct = pd.Series(values.dropna().unique())
+    n_numeric = int(pd.to_numeric(distinct, errors="coerce").notna().sum())
+    if n_numeric > len(distinct) / 2 and (
+        n_numeric < len(distinct) or n_numeric > _MOST_NUMERIC_TEXT_LEVELS
+    ):
+        raise DataError(
+            f"Column {name!r} is text, but {n_numeric:,} of its {len(distinct):,} distinct values "
+            f"read as numbers. Settle it: types={{{name!r}: 'numeric'}} or 'category'."
+        )
+    return True
+
+
+def _observed_levels(values: pd.Series[Any]) -> tuple[Label, ...]:
+    """Return the levels that occur, in the categories' order if there is one, else sorted."""
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        return tuple(values.cat.remove_unused_categories().cat.categories.tolist())
+    observed: list[Any] = values.dropna().unique().tolist()
+    if all(isinstance(value, float) and value.is_integer() for value in observed):
+        observed = [int(value) for value in observed]  # integers with gaps arrive as floats
+    if len({type(value) for value in observed}) > 1:
+        return tuple(sorted(observed, key=_key))
+    return tuple(sorted(observed))
+
+
+def _with_missing_level(factor: Factor, values: pd.Series[Any], missing: Missing) -> Factor:
+    if missing == "level" and values.isna().any() and MISSING_LABEL not in factor.levels:
+        return Factor(factor.name, (*factor.levels, MISSING_LABEL))
+    return factor
