@@ -1,0 +1,273 @@
+"""The design: each term's columns, with an encoding frozen on the confidential data.
+
+formulaic encodes; it is given neutral names for columns and codes for levels, so that neither an
+odd name nor a level can reach its parser or its messages. Terms are evaluated one by one: in the
+risk a term is needed over the guesses of those synthesized variables alone that it mentions.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import formulaic
+import numpy as np
+import pandas as pd
+
+from synrisk import formula as formulas
+from synrisk.errors import DataError, FormulaError, SynriskError, counted
+from synrisk.formula import Column, Expression
+from synrisk.schema import Columns, Factor, FloatArray, IntArray, Label, Schema
+
+_SAME = 1e-12  # relative difference allowed between a row encoded alone and among others
+
+
+@dataclass(frozen=True)
+class Part:
+    """One factor of a design column: an expression and, where it has several columns, which."""
+
+    expression: Expression
+    level: Label | None = None  # of a factor
+    index: int | None = None  # of a spline or polynomial
+    against_reference: bool = False
+
+    def __str__(self) -> str:
+        shown = formulas.write(self.expression)
+        if self.index is not None:
+            return f"{shown}[{self.index}]"
+        if self.level is not None:
+            return f"{shown}[{'T.' if self.against_reference else ''}{self.level}]"
+        return shown
+
+
+@dataclass(frozen=True)
+class DesignColumn:
+    """A column of the design: the product of its parts; without parts the intercept."""
+
+    parts: tuple[Part, ...]
+
+    def __str__(self) -> str:
+        return ":".join(str(part) for part in self.parts) or "Intercept"
+
+
+@dataclass(frozen=True)
+class DesignTerm:
+    """The columns of one term, and how to compute them from any rows."""
+
+    label: str
+    variables: tuple[str, ...]
+    columns: tuple[DesignColumn, ...]
+    _encoder: _Encoder
+    _spec: Any  # a formulaic ModelSpec restricted to this term; None for the intercept
+
+    def evaluate(
+        self, rows: Columns, n_rows: int, what: str, error: type[SynriskError]
+    ) -> FloatArray:
+        """Return this term's columns for `rows`, shape ``(n_rows, n_columns)``."""
+        if self._spec is None:
+            return np.ones((n_rows, 1))
+        frame = self._encoder.frame(rows, self.variables, what, error)
+        with np.errstate(all="ignore"):
+            values = _materialize(self._spec, frame, self.label, error)
+        n_bad = n_rows - int(np.isfinite(values).all(axis=1).sum())
+        if n_bad:
+            raise error(
+                f"{what}: {self.label} is not a finite number for {counted(n_bad, 'row')} "
+                f"of {n_rows:,}."
+            )
+        return values
+
+
+@dataclass(frozen=True)
+class Design:
+    """The frozen design of one regression."""
+
+    terms: tuple[DesignTerm, ...]
+
+    @property
+    def columns(self) -> tuple[DesignColumn, ...]:
+        """All columns, in the order of the coefficients."""
+        return tuple(column for term in self.terms for column in term.columns)
+
+    def matrix(
+        self, rows: Columns, n_rows: int, what: str, error: type[SynriskError]
+    ) -> FloatArray:
+        """Return all columns for `rows`, shape ``(n_rows, n_columns)``."""
+        blocks = [term.evaluate(rows, n_rows, what, error) for term in self.terms]
+        return np.concatenate(blocks, axis=1)
+
+    @classmethod
+    def freeze(cls, parsed: formulas.Formula, schema: Schema, rows: Columns, n_rows: int) -> Design:
+        """Freeze the encoding of `parsed` on the confidential `rows`."""
+        encoder = _Encoder.of(parsed, schema, rows)
+        terms = []
+        if parsed.intercept:
+            terms.append(DesignTerm("Intercept", (), (DesignColumn(()),), encoder, None))
+        if parsed.terms:
+            terms.extend(_freeze_terms(parsed, encoder, rows))
+        design = cls(tuple(terms))
+        _check_row_local(design, parsed, rows, n_rows)
+        return design
+
+
+@dataclass(frozen=True)
+class _Encoder:
+    """Neutral names, and the frozen levels of numeric columns that ``C()`` makes factors of."""
+
+    schema: Schema
+    numbers: Mapping[str, str]
+    factors: Mapping[str, str]
+    levels: Mapping[str, FloatArray]
+
+    @classmethod
+    def of(cls, parsed: formulas.Formula, schema: Schema, rows: Columns) -> _Encoder:
+        numbers: dict[str, str] = {}
+        factors: dict[str, str] = {}
+        for node in (factor for term in parsed.terms for factor in term):
+            name = _factor_column(node, schema)
+            if name is not None:
+                factors.setdefault(name, f"c{len(factors)}")
+                continue
+            for used in formulas.variables((node,)):
+                if isinstance(schema.variables[used], Factor):
+                    raise FormulaError(
+                        f"Formula {parsed.text!r}: {used!r} is a factor; it can stand by itself "
+                        "or in an interaction, not inside a function or arithmetic."
+                    )
+                numbers.setdefault(used, f"n{len(numbers)}")
+        levels = {
+            name: np.unique(rows[name])
+            for name in factors
+            if not isinstance(schema.variables[name], Factor)
+        }
+        return cls(schema, numbers, factors, levels)
+
+    def text(self, node: Expression) -> str:
+        """Write an expression as formulaic will name it."""
+        name = _factor_column(node, self.schema)
+        if name is not None:
+            return self.factors[name]
+        return ast.unparse(
+            ast.parse(formulas.write_for_formulaic(node, self.numbers.__getitem__), mode="eval")
+        )
+
+    def labels(self, name: str) -> tuple[Label, ...]:
+        """Return the levels of a factor, whether it is one or is made one."""
+        variable = self.schema.variables[name]
+        if isinstance(variable, Factor):
+            return variable.levels
+        return tuple(int(v) if v.is_integer() else v for v in self.levels[name].tolist())
+
+    def frame(
+        self, rows: Columns, names: tuple[str, ...], what: str, error: type[SynriskError]
+    ) -> pd.DataFrame:
+        """Return the frame that formulaic sees."""
+        columns: dict[str, Any] = {
+            self.numbers[name]: rows[name] for name in names if name in self.numbers
+        }
+        for name in names:
+            if name in self.factors:
+                codes = self._codes(name, rows, what, error)
+                columns[self.factors[name]] = pd.Categorical.from_codes(
+                    codes, categories=pd.RangeIndex(len(self.labels(name)))
+                )
+        return pd.DataFrame(columns)
+
+    def _codes(self, name: str, rows: Columns, what: str, error: type[SynriskError]) -> IntArray:
+        if name not in self.levels:
+            return rows[name].astype(np.int64)
+        levels = self.levels[name]
+        codes = np.minimum(np.searchsorted(levels, rows[name]), len(levels) - 1)
+        n_unknown = int((levels[codes] != rows[name]).sum())
+        if n_unknown:
+            raise error(
+                f"{what}: C({name}) has no level for {counted(n_unknown, 'value')} of {name!r} "
+                "that the confidential data lack, so the model gives no probability there. "
+                f"Use guesses among the values that occur, or {name!r} without C()."
+            )
+        return codes.astype(np.int64)
+
+
+def _factor_column(node: Expression, schema: Schema) -> str | None:
+    if isinstance(node, Column) and isinstance(schema.variables[node.name], Factor):
+        return node.name
+    return formulas.as_factor(node)
+
+
+def _freeze_terms(parsed: formulas.Formula, encoder: _Encoder, rows: Columns) -> list[DesignTerm]:
+    nodes = {encoder.text(factor): factor for term in parsed.terms for factor in term}
+    texts = [":".join(encoder.text(factor) for factor in term) for term in parsed.terms]
+    one = "1" if parsed.intercept else "0"
+    frame = encoder.frame(rows, parsed.predictors, "The confidential data", DataError)
+    with np.errstate(all="ignore"):
+        spec = _freeze_spec(" + ".join([one, *texts]), frame, parsed.text)
+    structure = {frozenset(str(f) for f in entry.term.factors): entry for entry in spec.structure}
+    terms = []
+    for term, text in zip(parsed.terms, texts, strict=True):
+        entry = structure[frozenset(encoder.text(factor) for factor in term)]
+        columns = tuple(_design_column(name, nodes, encoder) for name in entry.columns)
+        label = ":".join(formulas.write(factor) for factor in term)
+        restricted = spec.subset(f"{text} - 1")
+        terms.append(DesignTerm(label, formulas.variables(term), columns, encoder, restricted))
+    return terms
+
+
+def _freeze_spec(text: str, frame: pd.DataFrame, shown: str) -> Any:
+    # No value is missing here; what a function makes NaN (a log) is counted where it is evaluated.
+    with contextlib.suppress(Exception):  # not chained: its message may hold values
+        matrix = formulaic.Formula(text, _ordering="none").get_model_matrix(
+            frame, na_action="ignore", output="numpy", context={}
+        )
+        return matrix.model_spec
+    raise FormulaError(
+        f"Formula {shown!r} cannot be encoded on the confidential data: check the options of its "
+        "functions (a spline's df and knots, a polynomial's degree)."
+    )
+
+
+def _materialize(
+    spec: Any, frame: pd.DataFrame, label: str, error: type[SynriskError]
+) -> FloatArray:
+    with contextlib.suppress(Exception):  # not chained: its message may hold values
+        matrix = spec.get_model_matrix(frame, context={})
+        return np.asarray(matrix, dtype=np.float64)
+    raise error(f"{label} cannot be computed for these rows.")
+
+
+def _design_column(name: str, nodes: Mapping[str, Expression], encoder: _Encoder) -> DesignColumn:
+    """Read formulaic's name of a column: ``c0[T.2]:np.log(n0)``; neutral, so unambiguous."""
+    parts = []
+    for piece in name.split(":"):
+        text, _, inside = piece.rpartition("[") if piece.endswith("]") else (piece, "", "")
+        node, key = nodes[text], inside.removesuffix("]")
+        column = _factor_column(node, encoder.schema)
+        if column is not None:
+            level = encoder.labels(column)[int(key.removeprefix("T."))]
+            parts.append(Part(node, level=level, against_reference=key.startswith("T.")))
+        else:
+            parts.append(Part(node, index=int(key) if key else None))
+    return DesignColumn(tuple(parts))
+
+
+def _check_row_local(design: Design, parsed: formulas.Formula, rows: Columns, n_rows: int) -> None:
+    """Raise unless rows encoded alone, in part or reversed equal the same rows encoded together.
+
+    Whatever depends on other rows (a mean that is taken anew, a lag) would give a guess's row
+    another encoding than the fit's.
+    """
+    what = f"Formula {parsed.text!r} on the confidential data"
+    full = design.matrix(rows, n_rows, what, DataError)
+    scale = np.maximum(np.abs(full).max(axis=0), 1.0)
+    step = max(1, math.isqrt(n_rows))
+    for subset in ([0], [n_rows - 1], list(range(0, n_rows, step))[::-1]):
+        part = {name: values[subset] for name, values in rows.items()}
+        alone = design.matrix(part, len(subset), what, DataError)
+        if not (np.abs(alone - full[subset]) <= _SAME * scale).all():
+            raise FormulaError(
+                f"Formula {parsed.text!r}: a row's encoding depends on the other rows, so a guess "
+                "cannot be encoded. Compute such columns in the data beforehand."
+            )

@@ -1,0 +1,515 @@
+"""The formula language: a whitelist, R's spellings, and terms expanded here.
+
+formulaic would evaluate any Python that stands in a formula, so a study file could run code. Here
+a formula is read by a parser of its own into the small tree below; only trees of known functions,
+columns and numbers exist, and what formulaic later sees is written anew from them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from synrisk.errors import FormulaError, listed, nearest
+
+Literal: TypeAlias = float | bool | tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the data."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number written in a formula."""
+
+    value: float
+
+
+@dataclass(frozen=True)
+class Operation:
+    """Arithmetic on two expressions, element by element."""
+
+    sign: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True)
+class Negative:
+    """The negative of an expression."""
+
+    of: Expression
+
+
+@dataclass(frozen=True)
+class Call:
+    """A whitelisted function of one expression, with literal options."""
+
+    function: str
+    argument: Expression
+    options: tuple[tuple[str, Literal], ...] = ()
+
+
+Expression: TypeAlias = Column | Number | Operation | Negative | Call
+# A term is a product of factors; its columns are products of theirs.
+Term: TypeAlias = tuple[Expression, ...]
+
+FACTOR_SPELLINGS = ("C", "factor", "as.factor")
+_ELEMENTWISE = ("log", "log1p", "log2", "log10", "exp", "expm1", "sqrt", "abs")
+_WIDE = ("bs", "poly")  # several columns each, so they cannot stand inside another function
+# Function → its options, each with the name that formulaic gives it.
+_OPTIONS: Mapping[str, Mapping[str, str]] = {
+    **{name: {} for name in ("I", "C", "center", *_ELEMENTWISE)},
+    "scale": {"center": "center", "scale": "scale"},
+    "bs": {
+        "df": "df",
+        "knots": "knots",
+        "degree": "degree",
+        "intercept": "include_intercept",
+        "include_intercept": "include_intercept",
+        "lower_bound": "lower_bound",
+        "upper_bound": "upper_bound",
+        "Boundary.knots": "Boundary.knots",
+    },
+    "poly": {"degree": "degree", "raw": "raw"},
+}
+_SECOND_ARGUMENT = {"bs": "df", "poly": "degree"}  # what R calls an unnamed second argument
+FUNCTIONS = tuple(sorted((*_OPTIONS, "as.factor", "factor")))
+_CONTINUED = "extrapolation='extend'"
+_MOST_TOKENS, _MOST_NESTED = 2_000, 40
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A parsed formula; terms are in R's order: by degree, then as written."""
+
+    text: str
+    response: str
+    response_is_factor: bool
+    intercept: bool
+    terms: tuple[Term, ...]
+
+    @property
+    def predictors(self) -> tuple[str, ...]:
+        """The columns on the right-hand side, in order of appearance."""
+        return tuple(dict.fromkeys(name for term in self.terms for name in variables(term)))
+
+
+def variables(term: Term) -> tuple[str, ...]:
+    """Return the columns that a term mentions, in order of appearance."""
+    return tuple(dict.fromkeys(name for factor in term for name in _columns(factor)))
+
+
+def _columns(node: Expression) -> Iterator[str]:
+    match node:
+        case Column(name):
+            yield name
+        case Operation(_, left, right):
+            yield from _columns(left)
+            yield from _columns(right)
+        case Negative(of) | Call(_, of, _):
+            yield from _columns(of)
+
+
+def as_factor(node: Expression) -> str | None:
+    """Return the column that ``C(column)`` makes a factor of, or None for other expressions."""
+    if isinstance(node, Call) and node.function == "C":
+        return next(_columns(node))
+    return None
+
+
+def write(
+    node: Expression,
+    *,
+    column: Callable[[str], str] = str,
+    function: Callable[[str], str] = str,
+    power: str = " ** ",
+    space: str = " ",
+) -> str:
+    """Write an expression as text; the defaults write it as formulaic names it."""
+
+    def down(inner: Expression, binding: int = 0) -> str:
+        text = write(inner, column=column, function=function, power=power, space=space)
+        return f"({text})" if _binding(inner) < binding else text
+
+    own = _binding(node)
+    match node:
+        case Column(name):
+            return column(name)
+        case Number(value):
+            return _plain(value)
+        case Negative(of):
+            return f"-{down(of, own)}"
+        case Operation("**", left, right):
+            return f"{down(left, own + 1)}{power}{down(right, own - 1)}"
+        case Operation(sign, left, right):
+            return f"{down(left, own)}{space}{sign}{space}{down(right, own + 1)}"
+        case Call(name, argument, options):
+            words = [down(argument), *(f"{key}={_literal(value)}" for key, value in options)]
+            return f"{function(name)}({f',{space}'.join(words)})"
+
+
+def _binding(node: Expression) -> int:
+    """Return how tightly an expression holds together, for parentheses."""
+    match node:
+        case Operation("+" | "-", _, _):
+            return 1
+        case Operation("*" | "/", _, _):
+            return 2
+        case Negative():
+            return 3
+        case Operation():
+            return 4
+        case _:
+            return 5
+
+
+def _plain(value: float) -> str:
+    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(value)
+
+
+def _literal(value: Literal) -> str:
+    if isinstance(value, bool):
+        return str(value)
+    if isinstance(value, tuple):
+        return "[" + ", ".join(_plain(v) for v in value) + "]"
+    return _plain(value)
+
+
+def write_for_formulaic(node: Expression, column: Callable[[str], str]) -> str:
+    """Write an expression for formulaic, its columns renamed by `column`."""
+    if isinstance(node, Call) and node.function == "bs":
+        # R's bs continues its polynomials beyond the boundary knots; formulaic would stop.
+        inner = write_for_formulaic(node.argument, column)
+        options = [f"{key}={_literal(value)}" for key, value in node.options]
+        return f"bs({', '.join([inner, *options, _CONTINUED])})"
+    return write(
+        node,
+        column=column,
+        function=lambda name: f"np.{name}" if name in _ELEMENTWISE else name,
+    )
+
+
+def parse(text: str) -> Formula:
+    """Parse a formula such as ``"LogIncome ~ LogExpenditure + I(Age^2)"``.
+
+    Examples
+    --------
+    >>> parse("y ~ a*b").terms
+    ((Column(name='a'),), (Column(name='b'),), (Column(name='a'), Column(name='b')))
+    """
+    if not isinstance(text, str):
+        raise FormulaError(f"A formula is text such as 'y ~ x'; got {type(text).__name__}.")
+    wrapped = re.fullmatch(
+        r"\s*(?:brms::)?(?:bf|brmsformula|formula|as\.formula)\s*\((.*)\)\s*", text, re.DOTALL
+    )
+    return _Parser(wrapped.group(1) if wrapped else text, text).formula()
+
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<name>`[^`]+`|[^\W\d][\w.]*|\.[^\W\d][\w.]*)"
+    r"|(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
+    r"|(?P<sign>\*\*|[-~+*/^:(),=\[\]]))"
+)
+
+
+class _Terms:
+    """An ordered set of terms while it is being put together, with the intercept as the term ()."""
+
+    def __init__(self, terms: tuple[Term, ...] = ()) -> None:
+        self.terms = tuple(dict.fromkeys(terms))
+
+    def __add__(self, other: _Terms) -> _Terms:
+        seen = {frozenset(term) for term in self.terms}
+        new = (term for term in other.terms if frozenset(term) not in seen)
+        return _Terms((*self.terms, *new))
+
+    def __sub__(self, other: _Terms) -> _Terms:
+        gone = {frozenset(term) for term in other.terms}
+        return _Terms(tuple(term for term in self.terms if frozenset(term) not in gone))
+
+    def crossed(self, other: _Terms) -> _Terms:
+        products: dict[frozenset[Expression], Term] = {}
+        for left, right in itertools.product(self.terms, other.terms):
+            product = tuple(dict.fromkeys(left + right))
+            products.setdefault(frozenset(product), product)
+        return _Terms(tuple(products.values()))
+
+
+class _Parser:
+    """Recursive descent over R's formula grammar, with R's precedences."""
+
+    def __init__(self, text: str, shown: str) -> None:
+        self._shown = shown
+        self._tokens = list(self._lex(text))
+        self._at = 0
+        self._depth = 0
+
+    # -- tokens ---------------------------------------------------------------------------------
+    def _lex(self, text: str) -> Iterator[tuple[str, str]]:
+        position, n_tokens = 0, 0
+        text = text.strip()
+        while position < len(text):
+            found = _TOKEN.match(text, position)
+            if not found:
+                symbol = text[position:].lstrip()[:1]
+                why = "group-level terms are not supported; " if symbol == "|" else ""
+                raise self._error(f"{why}{symbol!r} is not part of the language")
+            n_tokens += 1
+            if n_tokens > _MOST_TOKENS:
+                raise FormulaError(f"A formula of more than {_MOST_TOKENS:,} words is not read.")
+            kind = str(found.lastgroup)
+            yield kind, found.group(kind)
+            position = found.end()
+
+    def _error(self, why: str) -> FormulaError:
+        return FormulaError(
+            f"Formula {self._shown!r}: {why}. Formulas are made of columns, numbers, "
+            f"+ - * : / ^ ( ) and the functions {listed(FUNCTIONS, 30)}."
+        )
+
+    def _peek(self) -> str:
+        return self._tokens[self._at][1] if self._at < len(self._tokens) else ""
+
+    def _kind(self) -> str:
+        return self._tokens[self._at][0] if self._at < len(self._tokens) else ""
+
+    def _take(self) -> str:
+        token = self._peek()
+        self._at += 1
+        return token
+
+    def _expect(self, token: str) -> None:
+        if self._peek() != token:
+            raise self._error(f"expected {token!r}, found {self._peek() or 'the end'!r}")
+        self._at += 1
+
+    def _accept(self, *tokens: str) -> str:
+        if self._kind() == "sign" and self._peek() in tokens:
+            return self._take()
+        return ""
+
+    def _deeper(self) -> None:
+        self._depth += 1
+        if self._depth > _MOST_NESTED:
+            raise FormulaError(f"A formula nested more than {_MOST_NESTED} deep is not read.")
+
+    # -- the formula ----------------------------------------------------------------------------
+    def formula(self) -> Formula:
+        if ("sign", "~") not in self._tokens:
+            raise self._error("there is no '~' between response and predictors")
+        response, is_factor = self._response()
+        self._expect("~")
+        terms = self._sum(_Terms(((),)))
+        if self._at < len(self._tokens):
+            raise self._error(f"unexpected {self._peek()!r}")
+        ordered = sorted((term for term in terms.terms if term), key=len)
+        return Formula(self._shown, response, is_factor, () in terms.terms, tuple(ordered))
+
+    def _response(self) -> tuple[str, bool]:
+        node = self._atom_expression() if self._kind() == "name" else None
+        if isinstance(node, Column) and self._peek() == "~":
+            return node.name, False
+        column = as_factor(node) if node else None
+        if column is not None and self._peek() == "~":
+            return column, True
+        raise self._error(
+            "the response must be a column, or C(column) for a categorical one; a transformed "
+            "response is not supported: add the transformed column to the data and leave the "
+            "original out of the release"
+        )
+
+    def _sum(self, start: _Terms) -> _Terms:
+        self._deeper()
+        sign = self._accept("+", "-") or "+"
+        total = self._signed(start, sign)
+        while sign := self._accept("+", "-"):
+            total = self._signed(total, sign)
+        self._depth -= 1
+        return total
+
+    def _signed(self, total: _Terms, sign: str) -> _Terms:
+        if self._kind() == "number":
+            number = self._take()
+            if self._depth > 1:
+                raise self._error("0 and 1 stand for the intercept and cannot be in parentheses")
+            if number not in ("0", "1"):
+                raise self._error(
+                    f"the number {number} cannot be a term; arithmetic belongs in I(…)"
+                )
+            with_intercept = (number == "1") == (sign == "+")
+            return _Terms(((),)) + total if with_intercept else total - _Terms(((),))
+        part = self._product()
+        return total + part if sign == "+" else total - part
+
+    def _product(self) -> _Terms:
+        left = self._interaction()
+        while sign := self._accept("*", "/"):
+            right = self._interaction()
+            if sign == "*":
+                left = left + right + left.crossed(right)
+            else:  # a/b: b within a
+                everything = tuple(dict.fromkeys(itertools.chain.from_iterable(left.terms)))
+                left = left + _Terms((everything,)).crossed(right)
+        return left
+
+    def _interaction(self) -> _Terms:
+        left = self._power()
+        while self._accept(":"):
+            left = left.crossed(self._power())
+        return left
+
+    def _power(self) -> _Terms:
+        grouped = self._peek() == "("
+        base = self._group()
+        if not self._accept("^", "**"):
+            return base
+        if not grouped:
+            raise self._error("a power outside I(…) crosses terms; write I(x^2) for the square")
+        exponent = self._take()
+        if exponent not in tuple("123456789"):
+            raise self._error("the exponent of a group must be a whole number from 1 to 9")
+        result = base
+        for _ in range(int(exponent) - 1):
+            result = result + result.crossed(base)
+        return result
+
+    def _group(self) -> _Terms:
+        if self._accept("("):
+            inner = self._sum(_Terms())
+            self._expect(")")
+            return inner
+        if self._kind() == "number":
+            raise self._error(
+                f"the number {self._peek()} cannot be part of a term; arithmetic belongs in I(…)"
+            )
+        return _Terms(((self._atom_expression(),),))
+
+    # -- expressions inside functions -----------------------------------------------------------
+    def _atom_expression(self) -> Expression:
+        if self._kind() != "name":
+            raise self._error(f"expected a column or function, found {self._peek() or 'the end'!r}")
+        name = self._take()
+        if name.startswith("`"):
+            return Column(name.strip("`"))
+        return self._call(name) if self._accept("(") else Column(name)
+
+    def _call(self, name: str) -> Call:
+        function = "C" if name in FACTOR_SPELLINGS else name
+        if function not in _OPTIONS:
+            raise self._error(f"the function {name} is not known{nearest(name, FUNCTIONS)}")
+        argument = self._arithmetic()
+        if function == "C" and not isinstance(argument, Column):
+            raise self._error(f"{name}(…) takes a column")
+        if any(_contains(argument, wide) for wide in _WIDE) or _contains(argument, "C"):
+            raise self._error(f"bs, poly and factors cannot stand inside {name}(…)")
+        if not any(True for _ in _columns(argument)):
+            raise self._error(f"{name}(…) holds no column")
+        options: dict[str, Literal] = {}
+        while self._accept(","):
+            options |= self._option(name, function)
+        self._expect(")")
+        return Call(function, argument, tuple(sorted(options.items())))
+
+    def _option(self, name: str, function: str) -> dict[str, Literal]:
+        if self._kind() == "name":
+            key = self._take()
+            self._expect("=")
+        else:
+            key = _SECOND_ARGUMENT.get(function, "")
+        known = _OPTIONS[function]
+        if key not in known:
+            allowed = listed(known) if known else "none"
+            raise self._error(f"{name}(…) takes these options: {allowed}")
+        value = self._value()
+        if known[key] == "Boundary.knots":
+            if not (isinstance(value, tuple) and len(value) == 2):
+                raise self._error("Boundary.knots takes two numbers: c(low, high)")
+            return {"lower_bound": value[0], "upper_bound": value[1]}
+        if known[key] == "knots" and not isinstance(value, tuple):
+            value = (float(value),)
+        return {known[key]: value}
+
+    def _value(self) -> Literal:
+        if self._peek() in ("TRUE", "True", "FALSE", "False"):
+            return self._take() in ("TRUE", "True")
+        closing = ""
+        if self._peek() == "c":
+            self._take()
+            self._expect("(")
+            closing = ")"
+        elif self._accept("["):
+            closing = "]"
+        if not closing:
+            return self._number()
+        values = [self._number()]
+        while self._accept(","):
+            values.append(self._number())
+        self._expect(closing)
+        return tuple(values)
+
+    def _number(self) -> float:
+        sign = -1.0 if self._accept("-") else 1.0
+        if self._kind() != "number":
+            raise self._error(f"expected a number, found {self._peek() or 'the end'!r}")
+        return sign * float(self._take())
+
+    def _arithmetic(self) -> Expression:
+        self._deeper()
+        node = self._multiplied()
+        while sign := self._accept("+", "-"):
+            node = Operation(sign, node, self._multiplied())
+        self._depth -= 1
+        return node
+
+    def _multiplied(self) -> Expression:
+        node = self._negated()
+        while sign := self._accept("*", "/"):
+            node = Operation(sign, node, self._negated())
+        return node
+
+    def _negated(self) -> Expression:
+        if self._accept("-"):
+            self._deeper()
+            node = Negative(self._negated())
+            self._depth -= 1
+            return node
+        self._accept("+")
+        return self._raised()
+
+    def _raised(self) -> Expression:
+        base = self._primary()
+        if not self._accept("^", "**"):
+            return base
+        self._deeper()
+        node = Operation("**", base, self._negated())
+        self._depth -= 1
+        return node
+
+    def _primary(self) -> Expression:
+        if self._accept("("):
+            node = self._arithmetic()
+            self._expect(")")
+            return node
+        if self._kind() == "number":
+            return Number(float(self._take()))
+        return self._atom_expression()
+
+
+def _contains(node: Expression, function: str) -> bool:
+    match node:
+        case Call(name, argument, _):
+            return name == function or _contains(argument, function)
+        case Operation(_, left, right):
+            return _contains(left, function) or _contains(right, function)
+        case Negative(of):
+            return _contains(of, function)
+        case _:
+            return False
