@@ -1,0 +1,33 @@
+"""The families, one file each. To add one, write its file and list it in `FAMILIES`."""
+
+from __future__ import annotations
+
+from synrisk.errors import OptionError, listed, nearest
+from synrisk.families.base import Family
+from synrisk.families.bernoulli import Bernoulli
+from synrisk.families.categorical import Categorical
+from synrisk.families.gaussian import Gaussian
+from synrisk.families.poisson import Poisson
+
+FAMILIES: tuple[Family, ...] = (Gaussian(), Bernoulli(), Categorical(), Poisson())
+
+__all__ = ["FAMILIES", "Bernoulli", "Categorical", "Family", "Gaussian", "Poisson", "family"]
+
+
+def family(spec: str | Family) -> Family:
+    """Return the family of a name, an R package's name, or an instance.
+
+    Examples
+    --------
+    >>> family("pois")
+    Poisson()
+    """
+    if isinstance(spec, Family):
+        return spec
+    names = {name: known for known in FAMILIES for name in (known.name, *known.aliases)}
+    if not isinstance(spec, str) or spec not in names:
+        raise OptionError(
+            f"family must be one of {listed(known.name for known in FAMILIES)}, or an instance; "
+            f"got {spec!r}.{nearest(str(spec), names)}"
+        )
+    return names[spec]

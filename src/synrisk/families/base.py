@@ -1,0 +1,68 @@
+"""What a family is: one conditional distribution of a response given its linear predictors.
+
+Arrays broadcast. A linear predictor array has the predictors on its last axis, also where there is
+only one: ``eta.shape == (..., n_predictors)``. Auxiliary parameters (a gaussian's sigma) likewise:
+``auxiliary.shape == (..., len(family.auxiliary))``. `y` has neither axis. Factors come as codes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from synrisk.schema import BoolArray, Factor, FloatArray, Variable
+
+
+@dataclass(frozen=True)
+class Family(ABC):
+    """A conditional distribution; subclasses are registered in ``synrisk.families``."""
+
+    name: ClassVar[str]
+    aliases: ClassVar[tuple[str, ...]] = ()
+    auxiliary: ClassVar[tuple[str, ...]] = ()  # parameters beside the coefficients, all positive
+    makes_factor: ClassVar[bool] = False  # the response is a factor whatever its column's type
+    is_continuous: ClassVar[bool] = False
+    is_ordered: ClassVar[bool] = True  # |guess − truth| means something
+    wants: ClassVar[str]  # what a response must be, for messages
+
+    def n_predictors(self, response: Variable) -> int:
+        """Return the number of linear predictors for a response."""
+        return 1
+
+    def predictor_levels(self, response: Variable) -> tuple[int, ...]:
+        """Return, for a family with a predictor a level, the codes that have one; else empty."""
+        return ()
+
+    def fits(self, response: Variable) -> bool:
+        """Tell whether a variable of this type can be the response at all."""
+        return not isinstance(response, Factor)
+
+    def all_values(self, response: Variable) -> FloatArray | None:
+        """Return every value of the support where there are finitely many, else None."""
+        return None
+
+    @abstractmethod
+    def supports(self, y: FloatArray, response: Variable) -> BoolArray:
+        """Tell for each value whether it is in the support."""
+
+    @abstractmethod
+    def log_density(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
+        """Return the log density or mass at `y`, constants included."""
+
+    @abstractmethod
+    def score(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
+        """Return the derivative of the log density in eta, shape ``(..., n_predictors)``."""
+
+    @abstractmethod
+    def curvature(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
+        """Return the second derivative in eta, shape ``(..., n_predictors, n_predictors)``."""
+
+    @abstractmethod
+    def draw(
+        self, eta: FloatArray, auxiliary: FloatArray, rng: np.random.Generator
+    ) -> npt.NDArray[Any]:
+        """Draw one response for each entry of eta."""

@@ -1,0 +1,86 @@
+"""Multinomial logistic regression: a linear predictor for each level but the reference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import logsumexp, softmax
+
+from synrisk.families.base import Family
+from synrisk.schema import BoolArray, Factor, FloatArray, Variable
+
+
+@dataclass(frozen=True)
+class Categorical(Family):
+    """P(y = k) = softmax(0, eta)_k, the 0 being the reference level's.
+
+    Codes are those of the response's levels; predictor q belongs to code q + 1, so the reference is
+    code 0. Draws with another reference are brought to this one where they are read (a softmax
+    does not change when the same number is taken from every predictor).
+    """
+
+    name: ClassVar[str] = "categorical"
+    aliases: ClassVar[tuple[str, ...]] = ("multinom", "multinomial")
+    makes_factor: ClassVar[bool] = True
+    is_ordered: ClassVar[bool] = False
+    wants: ClassVar[str] = "a factor with at least two levels"
+
+    def n_predictors(self, response: Variable) -> int:
+        """One for each level but the reference."""
+        return len(self.predictor_levels(response))
+
+    def predictor_levels(self, response: Variable) -> tuple[int, ...]:
+        """Return every code but the reference's."""
+        return tuple(range(1, len(response.levels))) if isinstance(response, Factor) else ()
+
+    def fits(self, response: Variable) -> bool:
+        """A factor with at least two levels."""
+        return isinstance(response, Factor) and len(response.levels) >= 2
+
+    def all_values(self, response: Variable) -> FloatArray:
+        """The codes of the levels."""
+        n_levels = len(response.levels) if isinstance(response, Factor) else 0
+        return np.arange(n_levels, dtype=np.float64)
+
+    def supports(self, y: FloatArray, response: Variable) -> BoolArray:
+        """The codes of the levels."""
+        return np.isin(y, self.all_values(response))
+
+    def log_density(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
+        """Return eta_y − log Σ exp(eta)."""
+        full = _with_reference(eta)
+        code = np.broadcast_to(y, np.broadcast_shapes(y.shape, full.shape[:-1])).astype(np.int64)
+        total = np.broadcast_to(full, (*code.shape, full.shape[-1]))
+        own = np.take_along_axis(total, code[..., None], axis=-1)[..., 0]
+        return np.asarray(own - logsumexp(full, axis=-1))
+
+    def score(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
+        """The indicator of the level minus its probability."""
+        hit = y[..., None] == np.arange(1, eta.shape[-1] + 1)
+        return np.asarray(hit - softmax(_with_reference(eta), axis=-1)[..., 1:])
+
+    def curvature(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
+        """P pᵀ − diag(p)."""
+        p = softmax(_with_reference(eta), axis=-1)[..., 1:]
+        second = p[..., :, None] * p[..., None, :] - p[..., :, None] * np.eye(p.shape[-1])
+        return np.broadcast_to(
+            second, (*np.broadcast_shapes(y.shape, eta.shape[:-1]), *second.shape[-2:])
+        )
+
+    def draw(
+        self,
+        eta: FloatArray,
+        auxiliary: FloatArray,
+        rng: np.random.Generator,
+    ) -> npt.NDArray[Any]:
+        """Draw a code by the inverse of the cumulative probabilities."""
+        cumulative = np.cumsum(softmax(_with_reference(eta), axis=-1), axis=-1)
+        u = rng.random(eta.shape[:-1]) * cumulative[..., -1]
+        return np.asarray((u[..., None] >= cumulative[..., :-1]).sum(axis=-1))
+
+
+def _with_reference(eta: FloatArray) -> FloatArray:
+    return np.concatenate([np.zeros((*eta.shape[:-1], 1)), eta], axis=-1)

@@ -1,0 +1,51 @@
+"""Linear regression with normal errors."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from synrisk.families.base import Family
+from synrisk.schema import BoolArray, FloatArray, Variable
+
+_HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+
+
+@dataclass(frozen=True)
+class Gaussian(Family):
+    """y ~ Normal(eta, sigma)."""
+
+    name: ClassVar[str] = "gaussian"
+    aliases: ClassVar[tuple[str, ...]] = ("norm", "normal")
+    auxiliary: ClassVar[tuple[str, ...]] = ("sigma",)
+    is_continuous: ClassVar[bool] = True
+    wants: ClassVar[str] = "finite numbers"
+
+    def supports(self, y: FloatArray, response: Variable) -> BoolArray:
+        """Every finite number."""
+        return np.isfinite(y)
+
+    def log_density(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
+        """−½ ((y − eta)/sigma)² − log sigma − ½ log 2π."""
+        sigma = auxiliary[..., 0]
+        z = (y - eta[..., 0]) / sigma
+        return -0.5 * z * z - np.log(sigma) - _HALF_LOG_TWO_PI
+
+    def score(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
+        """(y − eta)/sigma²."""
+        return (y[..., None] - eta) / auxiliary**2
+
+    def curvature(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
+        """−1/sigma²."""
+        shape = np.broadcast_shapes(y.shape, eta.shape[:-1], auxiliary.shape[:-1])
+        return np.broadcast_to(-1.0 / auxiliary[..., None] ** 2, (*shape, 1, 1))
+
+    def draw(
+        self, eta: FloatArray, auxiliary: FloatArray, rng: np.random.Generator
+    ) -> npt.NDArray[Any]:
+        """Draw from the normal distribution."""
+        return rng.normal(eta[..., 0], auxiliary[..., 0])

@@ -1,0 +1,141 @@
+"""What every registered family must do; a new family is picked up by being listed in FAMILIES."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from synrisk.families import FAMILIES, family
+from synrisk.schema import Factor, Numeric
+
+# Example responses and an independent log density of y given its predictors, for each family.
+EXAMPLES = {
+    "gaussian": (Numeric("y"), [-1.3, 0.0, 2.4]),
+    "bernoulli": (Numeric("y"), [0.0, 1.0]),
+    "categorical": (Factor("y", ("a", "b", "c", "d")), [0.0, 1.0, 2.0, 3.0]),
+    "poisson": (Numeric("y"), [0.0, 1.0, 4.0]),
+}
+OUTSIDE = {"gaussian": np.inf, "bernoulli": 2.0, "categorical": 4.0, "poisson": -1.0}
+
+
+def independent_log_density(name, y, eta, auxiliary):
+    if name == "gaussian":
+        return stats.norm.logpdf(y, eta[0], auxiliary[0])
+    if name == "bernoulli":
+        return stats.bernoulli.logpmf(y, 1 / (1 + np.exp(-eta[0])))
+    if name == "poisson":
+        return stats.poisson.logpmf(y, np.exp(eta[0]))
+    odds = np.exp(np.array([0.0, *eta]))
+    return np.log(odds[int(y)] / odds.sum())
+
+
+def case(known, n=6, seed=0):
+    rng = np.random.default_rng(seed)
+    variable, values = EXAMPLES[known.name]
+    y = rng.choice(values, n)
+    eta = rng.normal(size=(n, known.n_predictors(variable)))
+    auxiliary = rng.uniform(0.5, 2.0, size=(n, len(known.auxiliary)))
+    return variable, y, eta, auxiliary
+
+
+every = pytest.mark.parametrize("known", FAMILIES, ids=lambda f: f.name)
+
+
+def test_every_family_has_an_example():
+    assert {f.name for f in FAMILIES} == set(EXAMPLES)
+
+
+@every
+def test_names_lead_to_it(known):
+    for name in (known.name, *known.aliases):
+        assert family(name) is known
+    assert family(known) is known
+    assert known.wants
+
+
+@every
+def test_log_density_is_the_distributions(known):
+    _, y, eta, auxiliary = case(known)
+    found = known.log_density(y, eta, auxiliary)
+    expected = [
+        independent_log_density(known.name, *row) for row in zip(y, eta, auxiliary, strict=True)
+    ]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@every
+def test_log_density_broadcasts_guesses_and_draws(known):
+    _, y, eta, auxiliary = case(known)
+    grid = known.log_density(y[:, None], eta[None], auxiliary[None])
+    assert grid.shape == (6, 6)
+    np.testing.assert_allclose(np.diag(grid), known.log_density(y, eta, auxiliary), rtol=1e-13)
+
+
+@every
+def test_derivatives_are_those_of_the_log_density(known):
+    _, y, eta, auxiliary = case(known)
+    step = 1e-5
+    for q in range(eta.shape[1]):
+        shift = np.zeros(eta.shape[1])
+        shift[q] = step
+        up, down = (known.log_density(y, eta + s * shift, auxiliary) for s in (1, -1))
+        # Central differences: an error of step² from the third derivative, 1e-16/step of rounding.
+        np.testing.assert_allclose(
+            known.score(y, eta, auxiliary)[:, q], (up - down) / (2 * step), atol=1e-8
+        )
+        up, down = (known.score(y, eta + s * shift, auxiliary) for s in (1, -1))
+        np.testing.assert_allclose(
+            known.curvature(y, eta, auxiliary)[:, :, q], (up - down) / (2 * step), atol=1e-8
+        )
+
+
+@every
+def test_derivative_shapes(known):
+    _, y, eta, auxiliary = case(known)
+    n_predictors = eta.shape[1]
+    assert known.score(y, eta, auxiliary).shape == (6, n_predictors)
+    assert known.curvature(y, eta, auxiliary).shape == (6, n_predictors, n_predictors)
+
+
+@every
+def test_support(known):
+    variable, values = EXAMPLES[known.name]
+    assert known.supports(np.array(values), variable).all()
+    assert not known.supports(np.array([OUTSIDE[known.name], np.nan]), variable).any()
+    assert known.fits(variable)
+    every_value = known.all_values(variable)
+    if every_value is not None:
+        _, _, eta, auxiliary = case(known)
+        total = np.exp(known.log_density(every_value[:, None], eta[None], auxiliary[None]))
+        np.testing.assert_allclose(total.sum(axis=0), 1.0, rtol=1e-13)
+
+
+@every
+def test_draws_have_the_distribution(known):
+    variable, values = EXAMPLES[known.name]
+    n = 40_000
+    eta = np.tile(case(known, n=1)[2], (n, 1))
+    auxiliary = np.full((n, len(known.auxiliary)), 1.3)
+    drawn = known.draw(eta, auxiliary, np.random.default_rng(5))
+    assert drawn.shape == (n,)
+    assert known.supports(drawn.astype(float), variable).all()
+    if known.is_continuous:
+        test = stats.kstest(drawn, lambda v: stats.norm.cdf(v, eta[0, 0], 1.3))
+        assert (
+            test.pvalue > 1e-3
+        )  # a fixed seed: one draw of a test that is right 999 times in 1000
+        return
+    for value in values:
+        p = np.exp(known.log_density(np.array(value), eta[0], auxiliary[0]))
+        standard_error = np.sqrt(p * (1 - p) / n)
+        assert abs((drawn == value).mean() - p) < 4 * standard_error
+
+
+@every
+def test_far_values_stay_finite(known):
+    _, values = EXAMPLES[known.name]
+    n_predictors = known.n_predictors(EXAMPLES[known.name][0])
+    for size in (-800.0, 800.0):
+        eta = np.full((1, n_predictors), size)
+        auxiliary = np.ones((1, len(known.auxiliary)))
+        for value in values:
+            assert np.isfinite(known.log_density(np.array([value]), eta, auxiliary)).all()
