@@ -1,0 +1,390 @@
+"""Attribute disclosure risk: the function that users call and the result that they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from synrisk import tables
+from synrisk.errors import (
+    DrawsError,
+    OptionError,
+    SyntheticDataError,
+    counted,
+    listed,
+    nearest,
+)
+from synrisk.guesses import Grid, Target, for_target, lay_out, strategies
+from synrisk.intruder import prior as resolve_prior
+from synrisk.io import TableLike, read_table
+from synrisk.posterior import Posterior
+from synrisk.result import RiskArrays
+from synrisk.risk import Estimator, Evaluation, check_size, log_density_of_release
+from synrisk.schema import IntArray, text_columns
+from synrisk.synthesizer import Synthesizer
+from synrisk.twins import Released, refuse_twins
+
+EstimatorName: TypeAlias = Literal["auto", "paper", "importance"]
+JointName: TypeAlias = Literal["auto", "keep", "drop"]
+
+_ESTIMATORS: dict[str, Estimator] = {
+    "auto": "importance",
+    "importance": "importance",
+    "paper": "paper",
+}
+_JOINTS = ("auto", "keep", "drop")
+_MOST_KEPT = 1 << 28  # bytes of joint posteriors that "auto" keeps
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AttributeRisk:
+    """What a worst-case intruder could learn about each record from a release.
+
+    Made by `attribute_risk`. The intruder knows every other record, the unsynthesized values of
+    this one, and the synthesis models. Probabilities are over the guesses that were laid out.
+
+    Attributes
+    ----------
+    estimator
+        How the likelihood was estimated: "importance" or "paper".
+    n_datasets
+        The number of synthetic datasets.
+    n_draws
+        The number of posterior draws used, by variable.
+    notes
+        What a reader of the numbers should know about how they were made.
+    """
+
+    estimator: Estimator
+    n_datasets: int
+    n_draws: dict[str, int]
+    notes: tuple[str, ...]
+    _evaluation: Evaluation
+    _result: RiskArrays
+    _labels: tables.Labels
+
+    def __repr__(self) -> str:
+        sizes = " × ".join(str(n) for n in self._evaluation.shape)
+        return (
+            f"<AttributeRisk: {listed(self._labels.names)}; "
+            f"{counted(len(self._labels.records), 'record')}; {sizes} guesses; "
+            f"{counted(self.n_datasets, 'dataset')}; estimator {self.estimator}>"
+        )
+
+    @cached_property
+    def _records(self) -> pd.DataFrame:
+        return tables.record_table(self._result, self._grids, self._labels)
+
+    @property
+    def _grids(self) -> tuple[Grid, ...]:
+        return self._evaluation.grids
+
+    @property
+    def records(self) -> pd.DataFrame:
+        """A row a record, in the confidential data's order and index.
+
+        ``probability`` of the true values given the release, ``prior``, ``rank`` of the truth (1 is
+        the most probable; ties share the average), ``n_guesses``, and for each synthesized
+        variable V ``probability_V``, ``best_guess_V`` (by V's marginal) and ``abs_diff_V``, its
+        distance from the truth (0 or 1 for unordered levels).
+        """
+        return self._records.copy()
+
+    def summary(self, by: str | None = None) -> pd.DataFrame:
+        """Return a row for the joint and for each variable, or these for each group of `by`.
+
+        ``share_best`` is the share of records whose truth is the most probable guess.
+
+        Parameters
+        ----------
+        by
+            A column of the confidential data.
+        """
+        priors = {
+            name: self._result.prior_marginals[axis][np.arange(len(grid.truth)), grid.truth]
+            for axis, (name, grid) in enumerate(zip(self._labels.names, self._grids, strict=True))
+        }
+        return tables.summary_table(self._records, priors, None if by is None else self._groups(by))
+
+    def joint(self, record: Hashable) -> xr.DataArray:
+        """Return one record's posterior over all its guesses, a dimension a variable.
+
+        Parameters
+        ----------
+        record
+            The record's label.
+        """
+        row = self._row(record)
+        return tables.joint_array(self._log_joint(row), row, self._grids, self._labels)
+
+    def ranking(self, record: Hashable) -> pd.DataFrame:
+        """Return every guess of one record with its probability, prior and rank, best first."""
+        row = self._row(record)
+        return tables.ranking_table(
+            self._log_joint(row),
+            self._evaluation.log_prior(row),
+            row,
+            self._grids,
+            self._labels,
+        )
+
+    def marginal(self, variable: str) -> xr.DataArray:
+        """Return the probabilities of one variable's guesses, ``(record, guess)``.
+
+        The coordinate ``value`` holds the guesses, ``truth`` the index of the true one.
+        """
+        axis = self._labels.axis(variable)
+        return tables.marginal_array(self._result, axis, self._grids, self._labels)
+
+    def to_dataset(self) -> xr.Dataset:
+        """Return everything as an xarray Dataset over ``record`` and ``guess_V``."""
+        attributes = {
+            "estimator": self.estimator,
+            "n_datasets": self.n_datasets,
+            "n_draws": str(self.n_draws),
+            "notes": "\n".join(self.notes),
+        }
+        return tables.dataset(self._result, self._grids, self._labels, attributes)
+
+    def _log_joint(self, row: int) -> Any:
+        if self._result.joint is not None:
+            return self._result.joint[row]
+        return self._evaluation.log_joint(row)
+
+    def _row(self, record: Hashable) -> int:
+        rows = _positions_of([record], self._labels.records)
+        return int(rows[0])
+
+    def _groups(self, by: str) -> pd.Series[Any]:
+        data = self._evaluation.synthesizer.data
+        if by not in data.columns:
+            raise OptionError(
+                f"by={by!r} is not a column of the confidential data.{nearest(by, data.columns)}"
+            )
+        return data[by].iloc[self._evaluation.positions]
+
+
+def attribute_risk(
+    synthesizer: Synthesizer,
+    synthetic: TableLike | Sequence[TableLike],
+    *,
+    guesses: Any = 11,
+    intruder_prior: Any = "uniform",
+    n_draws: int | None = None,
+    estimator: EstimatorName = "auto",
+    records: Iterable[Hashable] | Hashable | None = None,
+    joint: JointName = "auto",
+) -> AttributeRisk:
+    """Evaluate what a worst-case intruder could learn about each record from a release.
+
+    Parameters
+    ----------
+    synthesizer
+        The models and the confidential data.
+    synthetic
+        The release: a synthetic dataset, or a list of them (frames, CSV or Parquet files). Any
+        number and order of rows; only the columns that the plan uses are required.
+    guesses
+        A number of guesses (that many within ±10 % of the truth for a continuous variable, every
+        level or observed value for a discrete one), a strategy (`Relative`, `Additive`,
+        `Interval`, `Values`, `AllLevels`), or a dict by variable or a list of these.
+    intruder_prior
+        ``"uniform"``, ``TruthFactor(k)``, or log probabilities over the joint grid: an array
+        ``(guess₁, …)`` for all records, or ``(record, guess₁, …)``.
+    n_draws
+        Use the first so many posterior draws; None uses all.
+    estimator
+        ``"importance"``: importance sampling with one table a model, for draws of regressions
+        that were fitted separately. ``"paper"``: the paper's, draw h of all models together, also
+        right for draws of one joint posterior. ``"auto"``: importance.
+    records
+        Labels of the records to evaluate; None evaluates all.
+    joint
+        ``"keep"`` keeps every record's joint posterior, ``"drop"`` none; ``"auto"`` keeps them up
+        to 256 MB. `AttributeRisk.joint` works either way.
+    """
+    if not isinstance(synthesizer, Synthesizer):
+        raise OptionError(
+            "The first argument must be a Synthesizer (see Synthesizer.from_draws); got "
+            f"{type(synthesizer).__name__}."
+        )
+    method = _choose("estimator", estimator, tuple(_ESTIMATORS))
+    keeping = _choose("joint", joint, _JOINTS)
+    chosen = strategies(guesses, synthesizer.plan.synthesized)
+    believed = resolve_prior(intruder_prior)
+    positions = _chosen_records(records, synthesizer.data.index)
+    draws = _first_draws(synthesizer, n_draws, _ESTIMATORS[method])
+    release = _read_release(synthesizer, synthetic)
+    refuse_twins(synthesizer, release)
+    targets = [_target(synthesizer, name, positions) for name in synthesizer.plan.synthesized]
+    laid = [(for_target(chosen[target.name], target), target) for target in targets]
+    shape = tuple(strategy.width(target) for strategy, target in laid)
+    check_size(synthesizer, shape, draws, _ESTIMATORS[method])
+    grids = tuple(lay_out(strategy, target) for strategy, target in laid)
+    believed = believed.check(grids, positions, synthesizer.n_records)
+    evaluation = Evaluation(
+        synthesizer,
+        draws,
+        log_density_of_release(synthesizer, draws, [dataset.columns for dataset in release]),
+        grids,
+        believed,
+        positions,
+        _ESTIMATORS[method],
+    )
+    n_bytes = 8 * len(positions) * int(np.prod(evaluation.shape, dtype=np.float64))
+    result = evaluation.run(
+        keep_joint=keeping == "keep" or (keeping == "auto" and n_bytes <= _MOST_KEPT)
+    )
+    labels = tables.Labels(
+        synthesizer.data.index[positions],
+        tuple(synthesizer.schema.variables[name] for name in synthesizer.plan.synthesized),
+        tuple(regression.distribution for regression in synthesizer.plan.regressions),
+    )
+    return AttributeRisk(
+        _ESTIMATORS[method],
+        len(release),
+        {m.regression.response: d.n_draws for m, d in zip(synthesizer.models, draws, strict=True)},
+        _notes(synthesizer, release, grids),
+        evaluation,
+        result,
+        labels,
+    )
+
+
+def _choose(name: str, value: Any, options: tuple[str, ...]) -> str:
+    if not isinstance(value, str) or value not in options:
+        raise OptionError(
+            f"{name} must be one of {listed(options)}; got {value!r}.{nearest(str(value), options)}"
+        )
+    return value
+
+
+def _chosen_records(records: Any, labels: pd.Index[Any]) -> IntArray:
+    if records is None:
+        return np.arange(len(labels), dtype=np.int64)
+    several = isinstance(records, Iterable) and not isinstance(records, str | bytes | tuple)
+    wanted = list(records) if several or isinstance(records, tuple) else [records]
+    if not wanted:
+        raise OptionError("records= is empty; leave it out to evaluate all records.")
+    positions = _positions_of(wanted, labels)
+    n_repeated = len(positions) - len(np.unique(positions))
+    if n_repeated:
+        raise OptionError(f"records= repeats {counted(n_repeated, 'label')}.")
+    return positions
+
+
+def _positions_of(wanted: list[Any], labels: pd.Index[Any]) -> IntArray:
+    positions = labels.get_indexer(pd.Index(wanted))
+    n_unknown = int((positions < 0).sum())
+    if n_unknown:
+        kind = labels.dtype
+        raise OptionError(
+            f"{counted(n_unknown, 'label is', 'labels are')} not among the evaluated records; "
+            f"labels are those of the confidential data's index or id column (type {kind})."
+        )
+    return positions.astype(np.int64)
+
+
+def _first_draws(
+    synthesizer: Synthesizer, n_draws: int | None, estimator: Estimator
+) -> tuple[Posterior, ...]:
+    available = {m.regression.response: m.posterior.n_draws for m in synthesizer.models}
+    if n_draws is not None:
+        if isinstance(n_draws, bool) or not isinstance(n_draws, int | np.integer) or n_draws < 1:
+            raise OptionError("n_draws must be a whole number from 1, or None for all draws.")
+        fewer = [f"{name} ({n:,})" for name, n in available.items() if n < n_draws]
+        if fewer:
+            raise DrawsError(f"n_draws={n_draws:,}, but there are fewer draws for {listed(fewer)}.")
+    elif estimator == "paper" and len(set(available.values())) > 1:
+        found = listed(f"{name} {n:,}" for name, n in available.items())
+        raise DrawsError(
+            f"estimator='paper' takes draw h of all models together, but they differ in number: "
+            f"{found}. Give n_draws, or use estimator='importance'."
+        )
+    return tuple(
+        m.posterior if n_draws is None else m.posterior.first(int(n_draws))
+        for m in synthesizer.models
+    )
+
+
+def _read_release(synthesizer: Synthesizer, synthetic: Any) -> list[Released]:
+    datasets = list(synthetic) if isinstance(synthetic, list | tuple) else [synthetic]
+    if not datasets:
+        raise SyntheticDataError("The release is empty; give at least one synthetic dataset.")
+    plan, schema = synthesizer.plan, synthesizer.schema
+    levels = {
+        name: list(variable.levels)
+        for name, variable in schema.variables.items()
+        if hasattr(variable, "levels")
+    }
+    release = []
+    for number, dataset in enumerate(datasets, 1):
+        what = f"Synthetic dataset {number}"
+        frame = read_table(dataset, what, text=text_columns(levels))
+        if not len(frame):
+            raise SyntheticDataError(f"{what} has no rows.")
+        columns, kept = schema.encode(frame, plan.columns, what, SyntheticDataError)
+        for regression in plan.regressions:
+            name, family = regression.response, regression.distribution
+            inside = family.supports(columns[name].astype(np.float64), schema.variables[name])
+            n_outside = int((~inside).sum())
+            if n_outside:
+                raise SyntheticDataError(
+                    f"{what}: {name!r} must be {family.wants}; "
+                    f"{counted(n_outside, 'value is', 'values are')} not."
+                )
+        release.append(Released(frame, columns, kept))
+    return release
+
+
+def _target(synthesizer: Synthesizer, name: str, positions: IntArray) -> Target:
+    plan = synthesizer.plan
+    values = synthesizer.columns[name].astype(np.float64)
+    return Target(
+        synthesizer.schema.variables[name],
+        plan.regressions[plan.synthesized.index(name)].distribution,
+        values[positions],
+        np.unique(values),
+        float(values.std(ddof=1)) if len(values) > 1 else 0.0,
+        positions,
+        len(values),
+    )
+
+
+def _notes(
+    synthesizer: Synthesizer, release: Sequence[Released], grids: Sequence[Grid]
+) -> tuple[str, ...]:
+    notes = []
+    if synthesizer.n_dropped:
+        notes.append(
+            f"{counted(synthesizer.n_dropped, 'confidential record')} with missing values left out."
+        )
+    for number, dataset in enumerate(release, 1):
+        n_dropped = len(dataset.frame) - int(dataset.kept.sum())
+        if n_dropped:
+            notes.append(
+                f"{counted(n_dropped, 'row')} of synthetic dataset {number} with missing "
+                "values left out."
+            )
+    notes += [note for grid in grids for note in grid.notes]
+    around = [
+        name
+        for name, grid in zip(synthesizer.plan.synthesized, grids, strict=True)
+        if grid.around_truth
+    ]
+    if around:
+        notes.append(
+            f"The guesses for {listed(around)} are laid out around the truth, a set that no "
+            "intruder owns: read the probability as a comparison within that set, not as an "
+            "intruder's belief."
+        )
+    return tuple(notes)
+
+
+__all__ = ["AttributeRisk", "attribute_risk"]

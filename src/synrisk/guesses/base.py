@@ -1,0 +1,118 @@
+"""What a guess strategy is given, and what it makes: a grid of guesses with the truth by index."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from synrisk.errors import GuessError, counted
+from synrisk.families import Family
+from synrisk.schema import BoolArray, FloatArray, IntArray, Variable
+
+
+@dataclass(frozen=True)
+class Target:
+    """The confidential values of one synthesized variable that guesses are made for.
+
+    Attributes
+    ----------
+    variable, family
+        What the values are.
+    truth
+        The values of the evaluated records; codes for factors.
+    observed
+        Every value that occurs in the confidential data, sorted.
+    spread
+        Their standard deviation.
+    rows
+        The positions of the evaluated records among all `n_records`.
+    """
+
+    variable: Variable
+    family: Family
+    truth: FloatArray
+    observed: FloatArray
+    spread: float
+    rows: IntArray
+    n_records: int
+
+    @property
+    def name(self) -> str:
+        """The variable's name."""
+        return self.variable.name
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether values are whole numbers or codes."""
+        return not self.family.is_continuous
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Guesses for one variable: ``values[record, guess]``, the truth at ``values[i, truth[i]]``.
+
+    Guesses that a record does not have are marked in `present`; the record's prior is zero there.
+    """
+
+    values: FloatArray
+    truth: IntArray
+    present: BoolArray
+    around_truth: bool = False
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def n_guesses(self) -> int:
+        """The width of the grid."""
+        return int(self.values.shape[1])
+
+
+class Guesses(ABC):
+    """A strategy: how an intruder's guesses for one variable are laid out."""
+
+    @abstractmethod
+    def width(self, target: Target) -> int:
+        """Return the number of guesses a record, before any is laid out."""
+
+    @abstractmethod
+    def grid(self, target: Target) -> Grid:
+        """Lay out the guesses for every record of `target`."""
+
+
+def with_truth(values: FloatArray, target: Target) -> tuple[FloatArray, IntArray]:
+    """Let the guess nearest to the truth give way to it; return the guesses and its index."""
+    distance = np.abs(values - target.truth[:, None])
+    index = np.argmin(np.where(np.isnan(distance), np.inf, distance), axis=1)
+    values = np.array(values)
+    values[np.arange(len(values)), index] = target.truth
+    return values, index.astype(np.int64)
+
+
+def checked(grid: Grid, target: Target) -> Grid:
+    """Return `grid` if its guesses are distinct, at least two a record, and in the support."""
+    present = grid.present
+    n_few = int((present.sum(axis=1) < 2).sum())
+    if n_few:
+        raise GuessError(
+            f"Guesses for {target.name!r}: {counted(n_few, 'record has', 'records have')} fewer "
+            "than two; give more, or a wider range."
+        )
+    ordered = np.sort(np.where(present, grid.values, np.nan), axis=1)
+    with np.errstate(invalid="ignore"):
+        n_repeated = int((np.diff(ordered, axis=1) == 0).any(axis=1).sum())
+    if n_repeated:
+        raise GuessError(
+            f"Guesses for {target.name!r} must be distinct; "
+            f"{counted(n_repeated, 'record has', 'records have')} one twice."
+        )
+    inside = target.family.supports(
+        np.where(present, grid.values, target.truth[:, None]), target.variable
+    )
+    n_outside = int((~inside).any(axis=1).sum())
+    if n_outside:
+        raise GuessError(
+            f"Guesses for {target.name!r} must be {target.family.wants}; "
+            f"{counted(n_outside, 'record has', 'records have')} guesses that are not."
+        )
+    return grid

@@ -1,0 +1,101 @@
+"""Evenly spaced guesses between a low and a high end that may differ by record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from synrisk.errors import GuessError, counted
+from synrisk.guesses.base import Grid, Target, with_truth
+from synrisk.schema import Factor, FloatArray
+
+
+@dataclass(frozen=True)
+class Within:
+    """Bounds that no guess passes, such as a top-code."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, bounds: tuple[float | None, float | None] | None) -> Within:
+        """Read ``(low, high)``, either of which may be None."""
+        if bounds is None:
+            return cls(-np.inf, np.inf)
+        try:
+            low, high = bounds
+            made = cls(
+                -np.inf if low is None else float(low), np.inf if high is None else float(high)
+            )
+        except (TypeError, ValueError):
+            made = cls(np.nan, np.nan)
+        if not made.low < made.high:
+            raise GuessError("within= takes (low, high) with low < high; None leaves a side open.")
+        return made
+
+
+def check_number(strategy: str, n: int) -> None:
+    """Raise unless `n` is a number of guesses."""
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 2:
+        raise GuessError(f"{strategy}: the number of guesses must be a whole number from 2.")
+
+
+def check_width(strategy: str, below: float, above: float) -> None:
+    """Raise unless the two half-widths span something."""
+    good = all(isinstance(w, int | float) and np.isfinite(w) and w >= 0 for w in (below, above))
+    if not good or below + above <= 0:
+        raise GuessError(
+            f"{strategy}: below and above must be numbers from 0, and not both 0 "
+            "(a tenth below and above is below=0.1, above=0.1)."
+        )
+
+
+def even_grid(
+    strategy: str,
+    n: int,
+    low: FloatArray,
+    high: FloatArray,
+    target: Target,
+    within: Within,
+    *,
+    around_truth: bool,
+    notes: tuple[str, ...] = (),
+) -> Grid:
+    """Lay `n` guesses from `low` to `high` of each record, inside `within`, with the truth."""
+    if isinstance(target.variable, Factor) and target.is_whole:
+        raise GuessError(
+            f"{strategy} cannot be used for {target.name!r}, which is a factor; use AllLevels(), "
+            "or Values([...]) with some of its levels."
+        )
+    n_beyond = int(((target.truth < within.low) | (target.truth > within.high)).sum())
+    if n_beyond:
+        raise GuessError(
+            f"Guesses for {target.name!r}: the confidential value of "
+            f"{counted(n_beyond, 'record is', 'records are')} outside within=; the truth must be "
+            "among the guesses."
+        )
+    low, high = np.maximum(low, within.low), np.minimum(high, within.high)
+    if target.is_whole:
+        low = np.maximum(low, 0.0)
+    n_empty = int((low >= high).sum())
+    if n_empty:
+        raise GuessError(
+            f"Guesses for {target.name!r}: within= leaves no room for "
+            f"{counted(n_empty, 'record')}; widen it."
+        )
+    values = low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, n)
+    values[:, -1] = high
+    if not target.is_whole:
+        values, truth = with_truth(values, target)
+        return Grid(values, truth, np.ones(values.shape, dtype=bool), around_truth, notes)
+    values, truth = with_truth(np.rint(values), target)
+    present = np.ones(values.shape, dtype=bool)
+    # Rounding repeats whole numbers: keep the first of each, but the truth where it is one of them.
+    present[:, 1:] = values[:, 1:] != values[:, :-1]
+    rows = np.arange(len(values))
+    same = values == target.truth[:, None]
+    present &= ~same
+    present[rows, truth] = True
+    note = f"Guesses for {target.name} were rounded to whole numbers."
+    return Grid(values, truth, present, around_truth, (*notes, note))

@@ -1,0 +1,78 @@
+"""Guesses that the user lists."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from synrisk.errors import GuessError, counted
+from synrisk.guesses.base import Grid, Guesses, Target, with_truth
+from synrisk.schema import Factor, FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Values(Guesses):
+    """The guesses in `values`: one list for all records, or a row a record.
+
+    Rows are for all records of the confidential data, or for those evaluated, in their order.
+    Missing entries at the end of a row shorten it. Where a record's truth is not among its
+    guesses, the nearest gives way to it; levels of an unordered factor have no nearest, so there
+    the truth must be listed.
+
+    Parameters
+    ----------
+    values
+        Numbers, or levels of a factor.
+    """
+
+    values: Any
+
+    def width(self, target: Target) -> int:  # noqa: ARG002
+        """Return the number of guesses in a row."""
+        return int(np.asarray(self.values, dtype=object).shape[-1])
+
+    def grid(self, target: Target) -> Grid:
+        """Lay out the guesses."""
+        table, present = self._table(target)
+        if not isinstance(target.variable, Factor):
+            values, truth = with_truth(np.where(present, table, np.nan), target)
+            return Grid(np.where(present, values, target.truth[:, None]), truth, present)
+        same = (table == target.truth[:, None]) & present
+        n_absent = int((~same.any(axis=1)).sum())
+        if n_absent:
+            raise GuessError(
+                f"Values for {target.name!r}: the level of {counted(n_absent, 'record')} is not "
+                "listed, and levels have no nearest one. Use AllLevels(), or list it."
+            )
+        filled = np.where(present, table, target.truth[:, None])
+        return Grid(filled, np.argmax(same, axis=1).astype(np.int64), present)
+
+    def _table(self, target: Target) -> tuple[FloatArray, Any]:
+        listed = np.asarray(self.values, dtype=object)
+        ragged = any(isinstance(entry, list | tuple | np.ndarray) for entry in listed.flat)
+        if listed.ndim not in (1, 2) or not listed.size or ragged:
+            raise GuessError(
+                f"Values for {target.name!r} must be one list for all records, or a row a record, "
+                "rows of one length (end shorter ones with missing values)."
+            )
+        flat = target.variable.encode(
+            pd.Series(listed.ravel(), name=target.name).infer_objects(),
+            f"Values for {target.name!r}",
+            GuessError,
+        )
+        codes = flat.astype(np.float64).reshape(listed.shape)
+        n_rows, n_records = len(target.truth), target.n_records
+        if codes.ndim == 1:
+            codes = np.broadcast_to(codes, (n_rows, len(codes)))
+        elif len(codes) == n_records != n_rows:
+            codes = codes[target.rows]
+        elif len(codes) != n_rows:
+            raise GuessError(
+                f"Values for {target.name!r} has {counted(len(codes), 'row')}; give one list for "
+                f"all, or {n_records:,} rows (all records) or {n_rows:,} (those evaluated)."
+            )
+        absent = np.isnan(codes) if not isinstance(target.variable, Factor) else codes < 0
+        return codes, ~absent

@@ -1,0 +1,158 @@
+"""What the intruder believes before seeing the release: a log prior over each record's guesses."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+
+from synrisk.errors import PriorError, counted
+from synrisk.guesses import Grid
+from synrisk.schema import BoolArray, FloatArray, IntArray
+
+_SUMS_TO_ONE = 1e-6  # how far a table's probabilities may be from summing to one
+
+
+class Prior(ABC):
+    """A prior over the joint grid; arrays are ``(record, guess₁, …, guess_K)``."""
+
+    @abstractmethod
+    def log_prior(self, grids: Sequence[Grid], rows: slice) -> FloatArray:
+        """Return normalised log probabilities of the guesses of the evaluated records `rows`."""
+
+    def check(self, grids: Sequence[Grid], positions: IntArray, n_records: int) -> Prior:  # noqa: ARG002
+        """Return this prior fitted to the grids, or raise; `positions` are the records."""
+        return self
+
+
+@dataclass(frozen=True)
+class Uniform(Prior):
+    """Every guess is equally likely."""
+
+    def log_prior(self, grids: Sequence[Grid], rows: slice) -> FloatArray:
+        """Return minus the log of the number of guesses."""
+        return _normalised(np.zeros((1,) * (len(grids) + 1)), joint_present(grids, rows))
+
+
+@dataclass(frozen=True)
+class TruthFactor(Prior):
+    """The truth is `factor` times as likely as any other guess.
+
+    Parameters
+    ----------
+    factor
+        A positive number; 1 is the uniform prior.
+    """
+
+    factor: float
+
+    def __post_init__(self) -> None:
+        good = isinstance(self.factor, int | float) and not isinstance(self.factor, bool)
+        if not good or not np.isfinite(self.factor) or self.factor <= 0:
+            raise PriorError("TruthFactor takes a positive number.")
+
+    def log_prior(self, grids: Sequence[Grid], rows: slice) -> FloatArray:
+        """Return the log of `factor` at the truth and 0 elsewhere, normalised."""
+        present = joint_present(grids, rows)
+        log_odds = np.zeros(present.shape)
+        log_odds[joint_truth(grids, rows)] = np.log(self.factor)
+        return _normalised(log_odds, present)
+
+
+@dataclass(frozen=True, eq=False)
+class Table(Prior):
+    """Log probabilities: one table over the joint grid for all records, or one a record."""
+
+    log_probabilities: Any
+
+    def check(self, grids: Sequence[Grid], positions: IntArray, n_records: int) -> Prior:
+        """Return the table with a row for each evaluated record, or raise."""
+        table = _as_numbers(self.log_probabilities)
+        shape = tuple(grid.n_guesses for grid in grids)
+        n_rows = len(positions)
+        if table.shape == shape:
+            table = np.broadcast_to(table, (n_rows, *shape))
+        elif table.shape == (n_records, *shape) and n_records != n_rows:
+            table = table[positions]
+        elif table.shape != (n_rows, *shape):
+            raise PriorError(
+                f"intruder_prior has shape {table.shape}; the guesses need {shape} for one table, "
+                f"or {(n_rows, *shape)} for one a record (evaluated records in their order)."
+            )
+        checked = Table(table)
+        every = slice(0, n_rows)
+        axes = tuple(range(1, table.ndim))
+        present = joint_present(grids, every)
+        with np.errstate(over="ignore"):
+            total = np.where(present, np.exp(table), 0.0).sum(axis=axes)
+        n_off = int((~(np.abs(total - 1.0) <= _SUMS_TO_ONE)).sum())
+        if np.isnan(table).any() or (table == np.inf).any() or n_off:
+            raise PriorError(
+                "intruder_prior must hold natural logarithms of probabilities that sum to one over "
+                f"a record's guesses; for {counted(n_off, 'record')} they do not. "
+                "Pass numpy.log of the probabilities."
+            )
+        n_excluded = int((table[joint_truth(grids, every)] == -np.inf).sum())
+        if n_excluded:
+            raise PriorError(
+                "intruder_prior gives the truth probability 0 for "
+                f"{counted(n_excluded, 'record')}; no release could reveal it then."
+            )
+        return checked
+
+    def log_prior(self, grids: Sequence[Grid], rows: slice) -> FloatArray:
+        """Return the rows of the table."""
+        return _normalised(self.log_probabilities[rows], joint_present(grids, rows))
+
+
+def prior(spec: Any) -> Prior:
+    """Return the prior of ``"uniform"``, an instance, or an array of log probabilities."""
+    if isinstance(spec, Prior):
+        return spec
+    if isinstance(spec, str):
+        if spec == "uniform":
+            return Uniform()
+        raise PriorError(
+            "intruder_prior must be 'uniform', TruthFactor(k), or an array of log probabilities; "
+            f"got {spec!r}."
+        )
+    return Table(spec)
+
+
+def joint_present(grids: Sequence[Grid], rows: slice) -> BoolArray:
+    """Return which cells of the joint grid each record has."""
+    n_records = len(grids[0].present[rows])
+    joint = np.ones((n_records,) + (1,) * len(grids), dtype=bool)
+    for axis, grid in enumerate(grids):
+        joint = joint & _along(grid.present[rows], axis, len(grids))
+    return joint
+
+
+def joint_truth(grids: Sequence[Grid], rows: slice) -> tuple[IntArray, ...]:
+    """Return the index of each record's true cell."""
+    truths = [grid.truth[rows] for grid in grids]
+    return (np.arange(len(truths[0])), *truths)
+
+
+def _along(values: Any, axis: int, n_axes: int) -> Any:
+    shape = [1] * n_axes
+    shape[axis] = values.shape[1]
+    return values.reshape(len(values), *shape)
+
+
+def _as_numbers(table: Any) -> FloatArray:
+    try:
+        return np.asarray(table, dtype=np.float64)
+    except (TypeError, ValueError):
+        kind = type(table).__name__
+    raise PriorError(f"intruder_prior must be an array of numbers; got {kind}.")
+
+
+def _normalised(log_odds: FloatArray, present: BoolArray) -> FloatArray:
+    masked = np.where(present, log_odds, -np.inf)
+    axes = tuple(range(1, masked.ndim))
+    return np.asarray(masked - logsumexp(masked, axis=axes, keepdims=True))

@@ -1,0 +1,132 @@
+"""The plan: regressions in the order in which their responses are synthesized."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from synrisk import formula as formulas
+from synrisk.errors import PlanError, listed
+from synrisk.families import Family
+from synrisk.families import family as resolve_family
+
+
+@dataclass(frozen=True)
+class Regression:
+    """One synthesis model.
+
+    Parameters
+    ----------
+    formula
+        ``"response ~ predictors"`` in R's or formulaic's spelling.
+    family
+        ``"gaussian"``, ``"bernoulli"``, ``"categorical"``, ``"poisson"`` (or the R package's
+        ``norm``, ``binom``, ``multinom``, ``pois``), or an instance.
+    weights
+        The column with each record's weight: the exponent on its density in the fit and in the
+        importance weights (a survey weight, or one that lowers a record's influence).
+
+    Examples
+    --------
+    >>> Regression("LogIncome ~ LogExpenditure", family="gaussian").response
+    'LogIncome'
+    """
+
+    formula: str
+    family: str | Family = "gaussian"
+    weights: str | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "family", resolve_family(self.family))
+        parsed = formulas.parse(self.formula)
+        object.__setattr__(self, "_parsed", parsed)
+        if parsed.response in parsed.predictors:
+            raise PlanError(f"{self.formula!r}: {parsed.response!r} is its own predictor.")
+        if not parsed.intercept and not parsed.terms:
+            raise PlanError(f"{self.formula!r} has neither an intercept nor a predictor.")
+        if parsed.response_is_factor and not self.distribution.makes_factor:
+            raise PlanError(
+                f"{self.formula!r}: the response is made a factor, which a "
+                f"{self.distribution.name} model does not take; it takes {self.distribution.wants}."
+            )
+
+    @property
+    def distribution(self) -> Family:
+        """The family as an instance."""
+        return resolve_family(self.family)
+
+    @property
+    def parsed(self) -> formulas.Formula:
+        """The parsed formula."""
+        parsed: formulas.Formula = self.__dict__["_parsed"]
+        return parsed
+
+    @property
+    def response(self) -> str:
+        """The variable that this model synthesizes."""
+        return self.parsed.response
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Regressions in synthesis order, checked to form a sequence."""
+
+    regressions: tuple[Regression, ...]
+
+    @classmethod
+    def of(cls, regressions: Regression | Iterable[Regression]) -> Plan:
+        """Make a plan of one regression or of several in synthesis order."""
+        listed_ = (regressions,) if isinstance(regressions, Regression) else tuple(regressions)
+        if not listed_:
+            raise PlanError("The plan is empty; give at least one Regression.")
+        for position, regression in enumerate(listed_, 1):
+            if not isinstance(regression, Regression):
+                raise PlanError(
+                    f"Element {position} of the plan must be a Regression, such as "
+                    "Regression('y ~ x', family='gaussian'); "
+                    f"got {type(regression).__name__}."
+                )
+        return cls(listed_)
+
+    def __post_init__(self) -> None:
+        names = self.synthesized
+        for position, regression in enumerate(self.regressions):
+            if regression.response in names[:position]:
+                raise PlanError(f"{regression.response!r} is synthesized twice.")
+            later = [name for name in regression.parsed.predictors if name in names[position:]]
+            if later:
+                raise PlanError(
+                    f"{regression.formula!r} uses {listed(later)} before it is synthesized. "
+                    "Put that variable's regression earlier, or leave it out of this formula."
+                )
+            if regression.weights in names:
+                raise PlanError(
+                    f"{regression.formula!r}: the weights column {regression.weights!r} is itself "
+                    "synthesized."
+                )
+
+    @property
+    def synthesized(self) -> tuple[str, ...]:
+        """The synthesized variables, in synthesis order."""
+        return tuple(regression.response for regression in self.regressions)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column that a formula mentions: what a synthetic dataset must have."""
+        names = [name for r in self.regressions for name in (r.response, *r.parsed.predictors)]
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def weight_columns(self) -> tuple[str, ...]:
+        """The columns that hold record weights."""
+        return tuple(dict.fromkeys(r.weights for r in self.regressions if r.weights is not None))
+
+    @property
+    def factors(self) -> tuple[str, ...]:
+        """The responses that their family makes factors."""
+        return tuple(r.response for r in self.regressions if r.distribution.makes_factor)
+
+    def parents(self, position: int) -> tuple[int, ...]:
+        """Return the positions of the synthesized variables that model `position` predicts with."""
+        predictors = self.regressions[position].parsed.predictors
+        return tuple(k for k, name in enumerate(self.synthesized[:position]) if name in predictors)

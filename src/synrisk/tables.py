@@ -1,0 +1,229 @@
+"""Labelled tables and arrays made of a result: what users see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import xarray as xr
+
+from synrisk.errors import OptionError, listed, nearest
+from synrisk.families import Family
+from synrisk.guesses import Grid
+from synrisk.result import TIE, RiskArrays
+from synrisk.schema import FloatArray, Variable
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Names for the axes of a result."""
+
+    records: pd.Index[Any]
+    variables: tuple[Variable, ...]
+    families: tuple[Family, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The synthesized variables' names."""
+        return tuple(variable.name for variable in self.variables)
+
+    def axis(self, name: str) -> int:
+        """Return the axis of a synthesized variable."""
+        if name not in self.names:
+            raise OptionError(
+                f"{name!r} is not a synthesized variable.{nearest(str(name), self.names)} "
+                f"They are {listed(self.names)}."
+            )
+        return self.names.index(name)
+
+    def decode(self, axis: int, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return what a user sees for guesses on an axis: numbers, counts as integers, labels."""
+        seen = self.variables[axis].decode(values)
+        if seen.dtype.kind == "f" and not self.families[axis].is_continuous:
+            return seen.astype(np.int64)
+        return seen
+
+
+def record_table(result: RiskArrays, grids: tuple[Grid, ...], labels: Labels) -> pd.DataFrame:
+    """Return a row a record."""
+    rows = np.arange(len(labels.records))
+    columns: dict[str, Any] = {
+        "probability": result.probability,
+        "prior": result.prior,
+        "rank": result.rank,
+        "n_guesses": result.n_guesses,
+    }
+    for axis, grid in enumerate(grids):
+        name, best = labels.names[axis], result.best[:, axis]
+        guess, truth = grid.values[rows, best], grid.values[rows, grid.truth]
+        columns[f"probability_{name}"] = result.marginals[axis][rows, grid.truth]
+        columns[f"best_guess_{name}"] = labels.decode(axis, guess)
+        columns[f"abs_diff_{name}"] = difference(labels.families[axis], guess, truth)
+    return pd.DataFrame(columns, index=labels.records)
+
+
+def difference(family: Family, guess: FloatArray, truth: FloatArray) -> FloatArray:
+    """Return |guess − truth|, or 0 and 1 where levels have no order."""
+    if family.is_ordered:
+        return np.asarray(np.abs(guess - truth))
+    return np.asarray(guess != truth, dtype=np.float64)
+
+
+def summary_table(
+    records: pd.DataFrame, prior_marginals: Mapping[str, FloatArray], groups: pd.Series[Any] | None
+) -> pd.DataFrame:
+    """Return a row for the joint and each variable, by group if there are groups."""
+    if groups is None:
+        return _summary(records, prior_marginals, np.ones(len(records), dtype=bool))
+    keys = groups.astype(object).where(groups.notna(), None)
+    tables = {}
+    for label in pd.unique(groups.dropna()):
+        tables[label] = _summary(records, prior_marginals, (keys == label).to_numpy())
+    if keys.isna().any():
+        tables["(missing)"] = _summary(records, prior_marginals, keys.isna().to_numpy())
+    ordered = groups.cat.categories if isinstance(groups.dtype, pd.CategoricalDtype) else None
+    order = [g for g in ordered if g in tables] if ordered is not None else _sorted(tables)
+    order += [g for g in tables if g not in order]
+    grouped: pd.DataFrame = pd.concat({g: tables[g] for g in order}, names=[str(groups.name), "of"])
+    return grouped
+
+
+def _sorted(keys: Mapping[Any, Any]) -> list[Any]:
+    try:
+        return sorted(keys)
+    except TypeError:
+        return sorted(keys, key=str)
+
+
+def _summary(
+    records: pd.DataFrame, prior_marginals: Mapping[str, FloatArray], rows: npt.NDArray[np.bool_]
+) -> pd.DataFrame:
+    part = records[rows]
+    lines = {
+        "joint": _line(
+            part["probability"].to_numpy(),
+            part["prior"].to_numpy(),
+            (part["rank"] == 1).to_numpy(),
+            None,
+        )
+    }
+    for name, prior in prior_marginals.items():
+        difference_ = part[f"abs_diff_{name}"].to_numpy()
+        lines[name] = _line(
+            part[f"probability_{name}"].to_numpy(), prior[rows], difference_ == 0, difference_
+        )
+    return pd.DataFrame(lines).T.rename_axis("of").astype({"n_records": np.int64})
+
+
+def _line(
+    probability: FloatArray,
+    prior: FloatArray,
+    is_best: npt.NDArray[np.bool_],
+    difference_: FloatArray | None,
+) -> dict[str, float]:
+    return {
+        "n_records": len(probability),
+        "prior": float(prior.mean()),
+        "mean": float(probability.mean()),
+        "median": float(np.median(probability)),
+        "q95": float(np.quantile(probability, 0.95)),
+        "max": float(probability.max()),
+        "share_above_prior": float((probability > prior * np.exp(TIE)).mean()),
+        "share_best": float(is_best.mean()),
+        "mean_abs_diff": float("nan") if difference_ is None else float(difference_.mean()),
+    }
+
+
+def joint_array(
+    log_posterior: FloatArray, row: int, grids: tuple[Grid, ...], labels: Labels
+) -> xr.DataArray:
+    """Return one record's joint posterior over the guesses that it has."""
+    kept = [np.flatnonzero(grid.present[row]) for grid in grids]
+    coordinates = {
+        labels.names[axis]: labels.decode(axis, grid.values[row][kept[axis]])
+        for axis, grid in enumerate(grids)
+    }
+    return xr.DataArray(
+        np.exp(log_posterior[np.ix_(*kept)]),
+        coords=coordinates,
+        dims=labels.names,
+        name="probability",
+    )
+
+
+def ranking_table(
+    log_posterior: FloatArray,
+    log_prior: FloatArray,
+    row: int,
+    grids: tuple[Grid, ...],
+    labels: Labels,
+) -> pd.DataFrame:
+    """Return every guess of one record, the most probable first."""
+    kept = np.ix_(*[np.flatnonzero(grid.present[row]) for grid in grids])
+    index = [np.asarray(i).ravel() for i in np.broadcast_arrays(*kept)]
+    columns: dict[str, Any] = {
+        labels.names[axis]: labels.decode(axis, grid.values[row][index[axis]])
+        for axis, grid in enumerate(grids)
+    }
+    log_p = log_posterior[kept].ravel()
+    is_truth = np.all([i == grid.truth[row] for i, grid in zip(index, grids, strict=True)], axis=0)
+    columns |= {
+        "probability": np.exp(log_p),
+        "prior": np.exp(log_prior[kept]).ravel(),
+        "rank": all_ranks(log_p),
+        "is_truth": is_truth,
+    }
+    return pd.DataFrame(columns).sort_values("rank", kind="stable", ignore_index=True)
+
+
+def all_ranks(log_p: FloatArray) -> FloatArray:
+    """Return the rank of every cell, 1 the most probable, by the rule of `result.rank_of`."""
+    ordered = np.sort(log_p)
+    above = len(ordered) - np.searchsorted(ordered, log_p + TIE, side="right")
+    below = np.searchsorted(ordered, log_p - TIE, side="left")
+    return np.asarray(above + (len(ordered) - above - below + 1) / 2.0)
+
+
+def marginal_array(
+    result: RiskArrays, axis: int, grids: tuple[Grid, ...], labels: Labels
+) -> xr.DataArray:
+    """Return the marginal posterior of one variable, ``(record, guess)``, with its guesses."""
+    grid = grids[axis]
+    values = labels.decode(axis, grid.values)
+    return xr.DataArray(
+        np.where(grid.present, result.marginals[axis], np.nan),
+        dims=("record", "guess"),
+        coords={
+            "record": labels.records.to_numpy(),
+            "value": (("record", "guess"), values),
+            "truth": ("record", grid.truth),
+        },
+        name=f"probability_{labels.names[axis]}",
+    )
+
+
+def dataset(
+    result: RiskArrays, grids: tuple[Grid, ...], labels: Labels, attributes: Mapping[str, Any]
+) -> xr.Dataset:
+    """Return everything as an xarray Dataset; guesses of V lie on the dimension ``guess_V``."""
+    records = record_table(result, grids, labels)
+    variables: dict[str, Any] = {
+        str(name): ("record", records[name].to_numpy()) for name in records.columns
+    }
+    for axis, name in enumerate(labels.names):
+        dims = ("record", f"guess_{name}")
+        variables[f"guesses_{name}"] = (dims, labels.decode(axis, grids[axis].values))
+        variables[f"present_{name}"] = (dims, grids[axis].present)
+        variables[f"marginal_{name}"] = (dims, result.marginals[axis])
+        variables[f"prior_marginal_{name}"] = (dims, result.prior_marginals[axis])
+        variables[f"truth_{name}"] = ("record", grids[axis].truth)
+    if result.joint is not None:
+        dims_ = ("record", *(f"guess_{name}" for name in labels.names))
+        variables["joint"] = (dims_, np.exp(result.joint))
+    return xr.Dataset(
+        variables, coords={"record": labels.records.to_numpy()}, attrs=dict(attributes)
+    )

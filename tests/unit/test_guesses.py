@@ -1,0 +1,136 @@
+import numpy as np
+import pytest
+from helpers.cases import one_gaussian, people, two_gaussians
+
+import synrisk as sr
+
+
+def guesses_of(risk, record, name):
+    return risk.joint(record)[name].to_numpy()
+
+
+def test_a_number_means_that_many_relative_guesses():
+    synthesizer, release = one_gaussian()
+    truth = synthesizer.data["b"]
+    guesses = guesses_of(sr.attribute_risk(synthesizer, release, guesses=5), 3, "b")
+    np.testing.assert_allclose(guesses, truth[3] * np.array([0.9, 0.95, 1.0, 1.05, 1.1]))
+    assert guesses[2] == truth[3]
+
+
+def test_relative_guesses_of_a_negative_truth_ascend():
+    data = people()
+    data["b"] -= 30
+    draws = one_gaussian()[0].draws("b").drop(columns="weight")
+    synthesizer = sr.Synthesizer.from_draws(sr.Regression("b ~ x"), data, draws)
+    release = data[["x"]].assign(b=data["b"].to_numpy()[::-1])
+    guesses = guesses_of(sr.attribute_risk(synthesizer, release), 0, "b")
+    truth = data["b"][0]
+    np.testing.assert_allclose(guesses, np.linspace(1.1 * truth, 0.9 * truth, 11))
+
+
+def test_within_keeps_guesses_below_a_top_code():
+    synthesizer, release = one_gaussian()
+    top = synthesizer.data["b"].max()
+    risk = sr.attribute_risk(synthesizer, release, guesses=sr.Additive(7, 2, 2, within=(None, top)))
+    at_top = synthesizer.data["b"].idxmax()
+    guesses = guesses_of(risk, at_top, "b")
+    np.testing.assert_allclose(guesses, np.linspace(top - 2, top, 7))
+    assert risk.marginal("b")["value"].max() <= top
+
+
+def test_strategies_are_mixed_by_variable():
+    synthesizer, release = two_gaussians()
+    for guesses in (
+        {"c": sr.Interval(4, -3, 3)},
+        [None, sr.Interval(4, -3, 3)],
+        [11, sr.Interval(4, -3, 3)],
+        (sr.Relative(11), sr.Interval(4, -3, 3)),
+    ):
+        risk = sr.attribute_risk(synthesizer, release, guesses=guesses)
+        assert risk.joint(0).shape == (11, 4)
+
+
+def test_values_may_differ_by_record():
+    synthesizer, release = one_gaussian()
+    truth = synthesizer.data["b"].to_numpy()
+    table = np.column_stack([truth + 1, truth, truth - 2])
+    everyone = sr.attribute_risk(synthesizer, release, guesses=sr.Values(table))
+    some = sr.attribute_risk(synthesizer, release, guesses=sr.Values(table), records=[7, 3])
+    few = sr.attribute_risk(synthesizer, release, guesses=sr.Values(table[[7, 3]]), records=[7, 3])
+    np.testing.assert_array_equal(guesses_of(everyone, 7, "b"), table[7])
+    for risk in (some, few):
+        assert list(risk.records.index) == [7, 3]
+        np.testing.assert_array_equal(risk.joint(3), everyone.joint(3))
+        np.testing.assert_array_equal(risk.joint(7), everyone.joint(7))
+
+
+def test_shorter_rows_have_fewer_guesses():
+    synthesizer, release = one_gaussian()
+    truth = synthesizer.data["b"].to_numpy()
+    table = np.column_stack([truth + 1, truth, truth - 2, truth + 3])
+    table[5, 3] = np.nan
+    risk = sr.attribute_risk(synthesizer, release, guesses=sr.Values(table))
+    assert risk.records["n_guesses"].tolist() == [4] * 5 + [3] + [4] * 34
+    assert risk.joint(5).shape == (3,)
+    assert float(risk.joint(5).sum()) == pytest.approx(1, abs=1e-12)
+    assert risk.records.loc[5, "prior"] == pytest.approx(1 / 3)
+    assert len(risk.ranking(5)) == 3
+    assert np.isnan(risk.marginal("b").to_numpy()[5, 3])
+    shorter = sr.attribute_risk(synthesizer, release, guesses=sr.Values(table[:, :3]), records=[5])
+    np.testing.assert_allclose(risk.joint(5), shorter.joint(5), atol=1e-15)
+
+
+def test_counts_with_many_values_have_a_neighbourhood_and_the_result_says_so():
+    data = people(200)
+    data["k"] = np.arange(200) % 90
+    draws = {"Intercept": [3.6, 3.7], "x": [0.1, 0.0]}
+    synthesizer = sr.Synthesizer.from_draws(sr.Regression("k ~ x", "poisson"), data, draws)
+    release = data[["x"]].assign(k=data["k"].to_numpy()[::-1])
+    risk = sr.attribute_risk(synthesizer, release, guesses=7)
+    np.testing.assert_array_equal(guesses_of(risk, 50, "k"), np.arange(47, 54))
+    np.testing.assert_array_equal(guesses_of(risk, 1, "k"), np.arange(7))
+    assert any("90 values" in note and "7 whole numbers" in note for note in risk.notes)
+    whole = sr.attribute_risk(synthesizer, release, guesses=sr.AllLevels(), records=[50])
+    np.testing.assert_array_equal(guesses_of(whole, 50, "k"), np.arange(90))
+
+
+def test_counts_take_whole_guesses_of_continuous_strategies():
+    data = people()
+    draws = {"Intercept": [0.4, 0.5], "x": [0.1, 0.0]}
+    synthesizer = sr.Synthesizer.from_draws(sr.Regression("k ~ x", "poisson"), data, draws)
+    release = data[["x"]].assign(k=1)
+    risk = sr.attribute_risk(synthesizer, release, guesses=sr.Additive(9, 2, 2))
+    for i in range(40):
+        truth = data["k"][i]
+        expected = np.arange(max(truth - 2, 0), truth + 3)
+        np.testing.assert_array_equal(np.sort(guesses_of(risk, i, "k")), expected)
+    assert any("whole numbers" in note for note in risk.notes)
+
+
+def test_the_result_says_when_guesses_are_around_the_truth():
+    synthesizer, release = one_gaussian()
+    around = sr.attribute_risk(synthesizer, release)
+    fixed = sr.attribute_risk(synthesizer, release, guesses=sr.Interval(5, 0, 20))
+    assert any("no intruder owns" in note for note in around.notes)
+    assert not fixed.notes
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: sr.Relative(1),
+        lambda: sr.Relative(2.5),
+        lambda: sr.Relative(True),
+        lambda: sr.Relative(5, 0, 0),
+        lambda: sr.Relative(5, -0.1, 0.1),
+        lambda: sr.Additive(5, np.nan, 1),
+        lambda: sr.Additive(5, 1, 1, within=(3, 3)),
+        lambda: sr.Additive(5, 1, 1, within=5),
+        lambda: sr.Interval(5, 2, 2),
+        lambda: sr.Interval(5, 0, np.inf),
+        lambda: sr.Interval(1, 0, 1),
+    ],
+)
+def test_strategies_refuse_what_they_cannot_lay_out(make):
+    with pytest.raises(sr.GuessError):
+        make()

@@ -1,0 +1,213 @@
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.cases import people
+
+import synrisk as sr
+from synrisk.interchange import BOOKKEEPING
+
+RNG = np.random.default_rng(0)
+
+
+def read(formula, family, names, *, types=None, rename=None, data=None, extra=()):
+    frame = pd.DataFrame({name: RNG.uniform(0.5, 1.0, 4) for name in names})
+    for name, values in dict(extra).items():
+        frame[name] = values
+    synthesizer = sr.Synthesizer.from_draws(
+        sr.Regression(formula, family),
+        people() if data is None else data,
+        frame,
+        types=types,
+        rename=rename,
+    )
+    return frame, synthesizer
+
+
+@pytest.mark.parametrize(
+    ("formula", "family", "names"),
+    [
+        ("b ~ x + u", "gaussian", ["(Intercept)", "x", "uq", "us", "sigma"]),  # rstanarm
+        ("b ~ x + u", "gaussian", ["b_Intercept", "b_x", "b_uq", "b_us", "sigma"]),  # brms
+        ("b ~ x + u", "gaussian", ["Intercept", "x", "u[T.q]", "u[T.s]", "sigma"]),  # plain
+        ("b ~ x + u", "gaussian", ["Intercept", "x", "u[q]", "u[s]", "b_sigma"]),  # Bambi
+        ("b ~ x + u", "gaussian", ["X.Intercept.", "x", "uq", "us", "sigma"]),  # mangled
+        ("b ~ x + z", "gaussian", ["alpha", "beta.1", "beta.2", "sigma"]),  # CmdStan
+        ("b ~ x + z", "gaussian", ["Intercept", "beta[1]", "beta[2]", "sigma"]),
+        ("b ~ x + z", "gaussian", ["b[1]", "b[2]", "b[3]", "sigma"]),
+        ("b ~ I(x^2) + x:z", "gaussian", ["(Intercept)", "I(x^2)", "x:z", "sigma"]),
+        ("b ~ I(x^2) + x:z", "gaussian", ["b_Intercept", "b_IxE2", "b_x:z", "sigma"]),
+        ("b ~ I(x^2) + x:z", "gaussian", ["X.Intercept.", "I.x.2.", "x.z", "sigma"]),
+        ("b ~ I(x^2) + x:z", "gaussian", ["Intercept", "I(x ** 2)", "z:x", "sigma"]),
+        ("b ~ bs(x, df = 4)", "gaussian",
+         ["(Intercept)", *(f"bs(x, df = 4){k}" for k in range(1, 5)), "sigma"]),
+        ("b ~ bs(x, df = 4)", "gaussian",
+         ["X.Intercept.", *(f"bs.x..df...4.{k}" for k in range(1, 5)), "sigma"]),
+        ("b ~ poly(x, 2)", "gaussian", ["(Intercept)", "poly(x, 2)1", "poly(x, 2)2", "sigma"]),
+        ("b ~ poly(x, 2)", "gaussian", ["b_Intercept", "b_polyx21", "b_polyx22", "sigma"]),
+        ("b ~ as.factor(o)", "gaussian", ["(Intercept)", "as.factor(o)1", "sigma"]),
+        ("b ~ as.factor(o)", "gaussian", ["b_Intercept", "b_as.factoro1", "sigma"]),
+        ("b ~ as.factor(o)", "gaussian", ["X.Intercept.", "as.factor.o.1", "sigma"]),
+        ("k ~ x", "poisson", ["(Intercept)", "x"]),
+        ("o ~ 0 + x", "bernoulli", ["x"]),
+    ],
+)  # fmt: skip
+def test_spellings(formula, family, names):
+    frame, synthesizer = read(formula, family, names)
+    model = synthesizer.models[0]
+    found = np.column_stack([model.posterior.coefficients[:, :, 0], model.posterior.auxiliary])
+    # `names` stand in the design's order in every case above, but for brms' and R's products.
+    np.testing.assert_array_equal(found, frame.to_numpy())
+    assert model.posterior.sources == tuple(names)
+
+
+def test_the_order_of_columns_does_not_matter():
+    names = ["sigma", "z", "(Intercept)", "x"]
+    frame, synthesizer = read("b ~ x + z", "gaussian", names)
+    draws = synthesizer.draws("b")
+    assert list(draws.columns) == ["Intercept", "x", "z", "sigma", "weight"]
+    np.testing.assert_array_equal(draws["z"], frame["z"])
+    np.testing.assert_allclose(draws["weight"], 0.25)
+
+
+@pytest.mark.parametrize("reference", ["low", "mid", "top"])
+def test_the_reference_level_is_the_one_without_columns(reference):
+    others = [level for level in ("low", "mid", "top") if level != reference]
+    names = [f"b_mu{level}_{term}" for level in others for term in ("Intercept", "x")]
+    frame, synthesizer = read("r ~ x", "categorical", names)
+    beta = {reference: np.zeros((4, 2))}
+    for level in others:
+        beta[level] = frame[[f"b_mu{level}_Intercept", f"b_mu{level}_x"]].to_numpy()
+    draws = synthesizer.draws("r")
+    for level in ("mid", "top"):
+        found = draws[[f"{level}:Intercept", f"{level}:x"]].to_numpy()
+        np.testing.assert_allclose(found, beta[level] - beta["low"], atol=1e-15)
+
+
+def test_brms_strips_symbols_from_levels_and_terms():
+    data = people()
+    data["r"] = data["r"].cat.rename_categories({"mid": "mid-low (a)", "top": "top+"})
+    names = [f"b_mu{level}_{term}" for level in ("midMlowa", "topP") for term in ("Intercept", "x")]
+    _, synthesizer = read("r ~ x", "categorical", names, data=data)
+    assert synthesizer.models[0].posterior.coefficients.shape == (4, 2, 2)
+
+
+def test_centred_intercepts_of_brms_yield():
+    names = ["b_Intercept", "b_x", "Intercept", "sigma", "lprior", "lp__"]
+    frame, synthesizer = read("b ~ x", "gaussian", names)
+    np.testing.assert_array_equal(synthesizer.draws("b")["Intercept"], frame["b_Intercept"])
+    names = ["b_mumid_Intercept", "b_mutop_Intercept", "Intercept_mumid", "Intercept_mutop"]
+    read("r ~ 1", "categorical", names)
+
+
+def test_bookkeeping_is_dropped():
+    extra = {name: np.arange(4) for name in BOOKKEEPING}
+    extra |= {"accept_stat__": 0.9, "chain": 1, "iteration": [1, 2, 3, 4], "X": [1, 2, 3, 4]}
+    _, synthesizer = read("b ~ x", "gaussian", ["(Intercept)", "x", "sigma"], extra=extra)
+    assert list(synthesizer.draws("b").columns) == ["Intercept", "x", "sigma", "weight"]
+
+
+def test_a_counter_that_does_not_count_is_left_over():
+    with pytest.raises(sr.DrawsError, match=r"Left over: X\."):
+        read("b ~ x", "gaussian", ["(Intercept)", "x", "sigma", "X"])
+
+
+def test_draws_may_be_weighted():
+    names = ["(Intercept)", "x", "sigma"]
+    for extra in ({"weight": [1, 2, 3, 4]}, {".log_weight": np.log([1, 2, 3, 4]) + 700}):
+        _, synthesizer = read("b ~ x", "gaussian", names, extra=extra)
+        np.testing.assert_allclose(synthesizer.draws("b")["weight"], [0.1, 0.2, 0.3, 0.4])
+    first = synthesizer.models[0].posterior.first(2).frame()
+    np.testing.assert_allclose(first["weight"], [1 / 3, 2 / 3])
+
+
+def test_a_predictor_called_weight_is_a_coefficient():
+    data = people().rename(columns={"x": "weight"})
+    frame, synthesizer = read(
+        "b ~ weight", "gaussian", ["(Intercept)", "weight", "sigma"], data=data
+    )
+    draws = synthesizer.draws("b")
+    np.testing.assert_array_equal(draws["weight"], frame["weight"])
+    np.testing.assert_allclose(draws[".weight"], 0.25)
+
+
+def test_draws_go_out_and_come_in_again():
+    names = [
+        f"b_mu{level}_{term}" for level in ("mid", "top") for term in ("Intercept", "x", "uq", "us")
+    ]
+    _, synthesizer = read("r ~ x + u", "categorical", names)
+    again = sr.Synthesizer.from_draws(
+        sr.Regression("r ~ x + u", "categorical"), people(), synthesizer.draws("r")
+    )
+    pd.testing.assert_frame_equal(again.draws("r"), synthesizer.draws("r"))
+
+
+def test_rename():
+    names = ["a0", "a1", "s"]
+    rename = {"a0": "Intercept", "a1": "x", "s": "sigma"}
+    for given in (rename, {"b": rename}):
+        frame, synthesizer = read("b ~ x", "gaussian", names, rename=given)
+        np.testing.assert_array_equal(synthesizer.draws("b")["x"], frame["a1"])
+    with pytest.raises(sr.DrawsError, match="no table of draws has a column 'a9'"):
+        read("b ~ x", "gaussian", names, rename={"a9": "x"})
+    with pytest.raises(sr.OptionError, match="rename= is either"):
+        read("b ~ x", "gaussian", names, rename={"y": rename})
+
+
+@pytest.mark.parametrize(
+    ("formula", "family", "names", "why"),
+    [
+        ("b ~ x", "gaussian", ["(Intercept)", "sigma"], r"Missing: x\. .*columns: \(Intercept\)"),
+        ("b ~ x", "gaussian", ["(Intercept)", "x", "z", "sigma"], r"Left over: z\."),
+        ("b ~ x", "gaussian", ["(Intercept)", "x"], "Missing: sigma"),
+        ("b ~ u", "gaussian",
+         ["(Intercept)", "up", "uq", "sigma"], r"Missing: u\[T.s\].*Left over: up"),
+        ("b ~ x", "gaussian", ["(Intercept)", "b_Intercept", "x", "sigma"], "given twice"),
+        ("b ~ x + z", "gaussian", ["alpha", "beta.1", "sigma"], "Missing: "),
+        ("b ~ x + z", "gaussian", ["alpha", "beta.2", "beta.3", "sigma"], "Left over: alpha"),
+        ("r ~ x", "categorical", ["b_mumid_Intercept", "b_mumid_x"], "Missing: top:Intercept"),
+        ("r ~ 1", "categorical",
+         ["b_mulow_Intercept", "b_mumid_Intercept", "b_mutop_Intercept"], "must be the reference"),
+    ],
+)  # fmt: skip
+def test_both_sides_are_listed(formula, family, names, why):
+    with pytest.raises(sr.DrawsError, match=why):
+        read(formula, family, names)
+
+
+def test_ambiguous_names_are_refused():
+    data = people().rename(columns={"x": "k1"})
+    with pytest.raises(sr.DrawsError, match="may be any of"):
+        read("b ~ C(k) + k1", "gaussian", ["(Intercept)", "k1", "sigma"], data=data)
+
+
+@pytest.mark.parametrize(
+    ("extra", "why"),
+    [
+        ({"x": [1, 2, np.nan, 4]}, "column 'x': 1 draw is not a finite number"),
+        ({"x": ["a", "b", "c", "d"]}, "column 'x': 4 draws are not a finite number"),
+        ({"x": 1.0, "sigma": [1, 0, 1, -1]}, "2 draws are not positive"),
+        ({"x": 1.0, "weight": [1, 1, 1, -1]}, "negative"),
+        ({"x": 1.0, "weight": 0.0}, "all zero"),
+        ({"x": 1.0, "weight": 1.0, "log_weight": 0.0}, "more than one column of weights"),
+    ],
+)
+def test_bad_draws(extra, why):
+    with pytest.raises(sr.DrawsError, match=why):
+        read("b ~ x", "gaussian", ["(Intercept)", "sigma"], extra=extra)
+
+
+def test_files_as_r_and_cmdstan_write_them(tmp_path):
+    frame = pd.DataFrame({"(Intercept)": [10.0, 9.5], "x": [1.0, 0.9], "sigma": [1.2, 1.1]})
+    r = tmp_path / "r.csv"
+    frame.to_csv(r, index_label="")  # write.csv with row names
+    stan = tmp_path / "stan.csv"
+    head = "# model = m\nlp__,accept_stat__,alpha,beta.1,sigma\n# Adaptation terminated\n"
+    stan.write_text(head + "-3,0.9,10.0,1.0,1.2\n-4,0.8,9.5,0.9,1.1\n# 0.02 seconds\n")
+    parquet = tmp_path / "draws.parquet"
+    frame.to_parquet(parquet)
+    tables = [
+        sr.Synthesizer.from_draws(sr.Regression("b ~ x"), people(), path).draws("b")
+        for path in (r, stan, str(parquet))
+    ]
+    for found in tables:
+        np.testing.assert_array_equal(found[["Intercept", "x", "sigma"]], frame)
