@@ -20,9 +20,11 @@ from synrisk.errors import (
     listed,
     nearest,
 )
+from synrisk.executors import workers
 from synrisk.guesses import Grid, Target, for_target, lay_out, strategies
 from synrisk.intruder import prior as resolve_prior
 from synrisk.io import TableLike, read_table
+from synrisk.likelihood import KernelDraws
 from synrisk.posterior import Posterior
 from synrisk.result import RiskArrays
 from synrisk.risk import Estimator, Evaluation, check_size, log_density_of_release
@@ -180,6 +182,7 @@ def attribute_risk(
     estimator: EstimatorName = "auto",
     records: Iterable[Hashable] | Hashable | None = None,
     joint: JointName = "auto",
+    executor: Any = None,
 ) -> AttributeRisk:
     """Evaluate what a worst-case intruder could learn about each record from a release.
 
@@ -208,6 +211,9 @@ def attribute_risk(
     joint
         ``"keep"`` keeps every record's joint posterior, ``"drop"`` none; ``"auto"`` keeps them up
         to 256 MB. `AttributeRisk.joint` works either way.
+    executor
+        None or ``"threads"`` uses a thread for each core, ``"serial"`` one; a number is a number
+        of threads; or an object with a ``map`` method. Results are the same to the last bit.
     """
     if not isinstance(synthesizer, Synthesizer):
         raise OptionError(
@@ -216,6 +222,7 @@ def attribute_risk(
         )
     method = _choose("estimator", estimator, tuple(_ESTIMATORS))
     keeping = _choose("joint", joint, _JOINTS)
+    team = workers(executor)
     chosen = strategies(guesses, synthesizer.plan.synthesized)
     believed = resolve_prior(intruder_prior)
     positions = _chosen_records(records, synthesizer.data.index)
@@ -228,19 +235,22 @@ def attribute_risk(
     check_size(synthesizer, shape, draws, _ESTIMATORS[method])
     grids = tuple(lay_out(strategy, target) for strategy, target in laid)
     believed = believed.check(grids, positions, synthesizer.n_records)
+    laid_draws = tuple(
+        KernelDraws.of(model.regression.distribution, of_model)
+        for model, of_model in zip(synthesizer.models, draws, strict=True)
+    )
     evaluation = Evaluation(
         synthesizer,
-        draws,
-        log_density_of_release(synthesizer, draws, [dataset.columns for dataset in release]),
+        laid_draws,
+        log_density_of_release(synthesizer, laid_draws, [dataset.columns for dataset in release]),
         grids,
         believed,
         positions,
         _ESTIMATORS[method],
     )
     n_bytes = 8 * len(positions) * int(np.prod(evaluation.shape, dtype=np.float64))
-    result = evaluation.run(
-        keep_joint=keeping == "keep" or (keeping == "auto" and n_bytes <= _MOST_KEPT)
-    )
+    keep_joint = keeping == "keep" or (keeping == "auto" and n_bytes <= _MOST_KEPT)
+    result = evaluation.run(team, keep_joint=keep_joint)
     labels = tables.Labels(
         synthesizer.data.index[positions],
         tuple(synthesizer.schema.variables[name] for name in synthesizer.plan.synthesized),

@@ -22,7 +22,10 @@ class Prior(ABC):
 
     @abstractmethod
     def log_prior(self, grids: Sequence[Grid], rows: slice) -> FloatArray:
-        """Return normalised log probabilities of the guesses of the evaluated records `rows`."""
+        """Return normalised log probabilities of the guesses of the evaluated records `rows`.
+
+        The first axis may have length 1 where all records share them.
+        """
 
     def check(self, grids: Sequence[Grid], positions: IntArray, n_records: int) -> Prior:  # noqa: ARG002
         """Return this prior fitted to the grids, or raise; `positions` are the records."""
@@ -35,6 +38,9 @@ class Uniform(Prior):
 
     def log_prior(self, grids: Sequence[Grid], rows: slice) -> FloatArray:
         """Return minus the log of the number of guesses."""
+        if all(grid.is_complete for grid in grids):
+            shape = tuple(grid.n_guesses for grid in grids)
+            return np.full((1, *shape), -np.log(np.prod(shape, dtype=np.float64)))
         return _normalised(np.zeros((1,) * (len(grids) + 1)), joint_present(grids, rows))
 
 

@@ -1,26 +1,26 @@
 """The likelihood of the release at each guess: arrays in, arrays out.
 
-Axes are ``(record, guess₁, …, guess_K in synthesis order, draw)``. In METHOD's terms, with draws
-θ_h given the confidential data, v_h their weights, and for dataset l
+Axes are ``(record, guess₁, …, guess_K in synthesis order, draw)``; cells of a grid are flattened in
+C order. In METHOD's terms, with draws θ_h given the confidential data, v_h their weights, and for
+dataset l
 
     L_l(y*) = Σ_h v_h g_l(θ_h) w_h(y*) / Σ_h v_h w_h(y*)       w_h(y*) = f(y*|θ_h) / f(y_i|θ_h)
 
-everything is kept in logs. No product here goes through BLAS, whose sums depend on the shape of the
-block, so a record's numbers do not depend on the records that it is computed with.
+A record's numbers do not depend on the records that it is computed with.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 
 from synrisk.families import Family
+from synrisk.posterior import Posterior
 from synrisk.schema import FloatArray, IntArray
 
-_UNDERFLOW = 1e-280  # below this a sum of products has lost terms; its logarithm is taken anew
+_EARLIER_ELEMENTS = 1 << 17  # of earlier models' log weights held at once: a megabyte
 
 
 @dataclass(frozen=True)
@@ -35,148 +35,164 @@ class TermValues:
 
 
 @dataclass(frozen=True)
+class KernelDraws:
+    """The draws of one model as the kernels want them, the draw on the last axis."""
+
+    family: Family
+    beta: FloatArray
+    parameters: FloatArray
+    log_v: FloatArray
+
+    @classmethod
+    def of(cls, family: Family, draws: Posterior) -> KernelDraws:
+        """Lay out the draws of a posterior."""
+        return cls(
+            family,
+            np.ascontiguousarray(np.moveaxis(draws.coefficients, 0, 2)),
+            family.kernel_parameters(draws.auxiliary),
+            np.ascontiguousarray(draws.log_weights),
+        )
+
+
+@dataclass(frozen=True)
 class ModelBlock:
     """One model for a block of records.
 
     Attributes
     ----------
-    family, coefficients, auxiliary
-        The model and its draws: ``(draw, column, predictor)`` and ``(draw, auxiliary)``.
+    draws
+        The model's draws.
     own, parents
         The axis of the response's guesses, and those of its synthesized predictors.
-    terms
-        The columns of the linear predictor, term by term.
+    values, places
+        The linear predictor's columns: column c at parent cell p of record i is
+        ``values[i, places[c, p]]``.
     guesses
         The response's guesses, ``(record, guess)``.
     truth
         The index of the truth on every axis, ``(record, axis)``.
     record_weights
-        The exponent ω on each record's density, or None for 1.
+        The exponent ω on each record's density.
     """
 
-    family: Family
-    coefficients: FloatArray
-    auxiliary: FloatArray
+    draws: KernelDraws
     own: int
     parents: tuple[int, ...]
-    terms: tuple[TermValues, ...]
+    values: FloatArray
+    places: IntArray
     guesses: FloatArray
     truth: IntArray
-    record_weights: FloatArray | None
+    record_weights: FloatArray
 
     @property
     def axes(self) -> tuple[int, ...]:
         """The axes of this model's table: its parents' and its own."""
         return (*self.parents, self.own)
 
-    def records(self, rows: slice) -> ModelBlock:
-        """Return the block of some of the records."""
-        return replace(
-            self,
-            terms=tuple(TermValues(term.axes, term.values[rows]) for term in self.terms),
-            guesses=self.guesses[rows],
-            truth=self.truth[rows],
-            record_weights=None if self.record_weights is None else self.record_weights[rows],
+    def arguments(
+        self, shape: tuple[int, ...], outer: tuple[int, ...], earlier: FloatArray, rows: slice
+    ) -> tuple[object, ...]:
+        """Return what a kernel takes, with outer cells over the axes `outer` of the grid."""
+        truth = self.truth[rows]
+        parent_cell = np.zeros(len(truth), dtype=np.int64)
+        for axis in self.parents:
+            parent_cell = parent_cell * shape[axis] + truth[:, axis]
+        return (
+            self.values[rows],
+            self.places,
+            self.draws.beta,
+            self.draws.parameters,
+            self.draws.log_v,
+            self.guesses[rows],
+            np.stack([parent_cell, truth[:, self.own]], axis=1),
+            self.record_weights[rows],
+            cells_within(outer, self.parents, shape),
+            earlier,
         )
 
 
-def row_log_density(
-    family: Family,
-    y: FloatArray,
-    matrix: FloatArray,
-    coefficients: FloatArray,
-    auxiliary: FloatArray,
-) -> FloatArray:
-    """Return the log density of each row at each draw, shape ``(draw, row)``."""
-    n_draws, _, n_predictors = coefficients.shape
-    eta = np.zeros((n_draws, len(y), n_predictors))
-    for column in range(matrix.shape[1]):
-        eta += matrix[:, column, None] * coefficients[:, None, column, :]
-    return family.log_density(y, eta, auxiliary[:, None, :])
+def flatten_terms(
+    terms: Sequence[TermValues], parents: tuple[int, ...], shape: tuple[int, ...]
+) -> tuple[FloatArray, IntArray]:
+    """Return `ModelBlock.values` and `places` of a model's terms."""
+    n_records = len(terms[0].values)
+    flat, places, start = [], [], 0
+    for term in terms:
+        n_columns = term.values.shape[-1]
+        flat.append(term.values.reshape(n_records, -1))
+        cells = cells_within(parents, term.axes, shape)
+        places += [start + cells * n_columns + column for column in range(n_columns)]
+        start += flat[-1].shape[1]
+    return np.concatenate(flat, axis=1), np.stack(places)
 
 
-def log_ratios(block: ModelBlock) -> FloatArray:
-    """Return log w of one model, shape ``(record, *guesses of parents, own guess, draw)``."""
-    log_f = _log_density(block)
-    index = (np.arange(len(block.truth)), *(block.truth[:, axis] for axis in block.axes))
-    at_truth = log_f[index]
-    ratios: FloatArray = log_f - at_truth.reshape(len(at_truth), *[1] * len(block.axes), -1)
-    if block.record_weights is not None:
-        ratios = ratios * block.record_weights.reshape(-1, *[1] * (ratios.ndim - 1))
-    return ratios
+def cells_within(axes: tuple[int, ...], some: tuple[int, ...], shape: tuple[int, ...]) -> IntArray:
+    """Return for each cell of a grid over `axes` its cell in the grid over `some` of them."""
+    index = np.zeros(tuple(shape[axis] for axis in axes), dtype=np.int64)
+    for axis in some:
+        along = np.arange(shape[axis]).reshape([-1 if a == axis else 1 for a in axes])
+        index = index * shape[axis] + along
+    return np.ascontiguousarray(index.ravel())
 
 
-def _log_density(block: ModelBlock) -> FloatArray:
-    n_records = len(block.guesses)
-    n_draws, _, n_predictors = block.coefficients.shape
-    # record, parents' guesses, the own guess, draw, predictor
-    eta = np.zeros((n_records, *[1] * (len(block.parents) + 1), n_draws, n_predictors))
-    column = 0
-    for term in block.terms:
-        shape = [n_records] + [1] * (len(block.parents) + 1)
-        for position, axis in enumerate(term.axes):
-            shape[1 + block.parents.index(axis)] = term.values.shape[1 + position]
-        for k in range(term.values.shape[-1]):
-            values = term.values[..., k].reshape(*shape, 1, 1)
-            eta = eta + values * block.coefficients[:, column, :]
-            column += 1
-    y = block.guesses.reshape(n_records, *[1] * len(block.parents), -1, 1)
-    return block.family.log_density(y, eta, block.auxiliary)
-
-
-def log_table(block: ModelBlock, log_g: FloatArray, log_v: FloatArray) -> FloatArray:
-    """Return Σ_l log L_l of one model, by its own draws: the factorised estimator.
+def log_table(block: ModelBlock, log_g: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    """Return Σ_l log L_l of one model over its parents' and own guesses, ``(record, cell)``.
 
     Parameters
     ----------
     block
         The model.
     log_g
-        The log density of each dataset at each draw under this model, ``(dataset, draw)``.
-    log_v
-        The draws' log weights.
+        The log density of each dataset at each draw under this model, ``(dataset, draw)``, the
+        largest of each dataset being 0.
+    shape
+        The shape of the joint grid.
     """
-    return _log_mean_ratio(log_ratios(block), log_g, log_v)
+    from synrisk.kernels import model_kernels
+
+    n_records, n_guesses = block.guesses.shape
+    out = np.empty((n_records, block.places.shape[1] * n_guesses))
+    kernel = model_kernels(block.draws.family).reduce
+    none = np.empty((0, 0, 0))
+    kernel(*block.arguments(shape, block.parents, none, slice(None)), log_g, out)
+    return out
 
 
 def log_joint_paired(
-    blocks: Sequence[ModelBlock], log_g: FloatArray, log_v: FloatArray
+    blocks: Sequence[ModelBlock], log_g: FloatArray, shape: tuple[int, ...]
 ) -> FloatArray:
     """Return Σ_l log L_l over the joint grid, draw h of every model taken together.
 
-    This is the paper's estimator: `log_g` and `log_v` are sums over the models.
+    This is the paper's estimator: `log_g` is the sum over the models. The log weights of all models
+    but the last are held for a few records at a time.
     """
-    total: FloatArray = np.zeros(1)
-    for block in blocks:
-        total = total + spread(log_ratios(block), block.axes, len(blocks), trailing=1)
-    return _log_mean_ratio(total, log_g, log_v)
+    from synrisk.kernels import model_kernels
+
+    n_records, n_draws = len(blocks[0].guesses), log_g.shape[1]
+    cells = [int(np.prod(shape[: axis + 1])) for axis in range(len(shape))]
+    out = np.empty((n_records, cells[-1]))
+    held = cells[-2] * n_draws if len(blocks) > 1 else 1
+    size = max(1, _EARLIER_ELEMENTS // held) if len(blocks) > 1 else n_records
+    for start in range(0, n_records, size):
+        rows = slice(start, min(start + size, n_records))
+        earlier = np.empty((0, 0, 0))
+        for axis, block in enumerate(blocks):
+            kernels = model_kernels(block.draws.family)
+            arguments = block.arguments(shape, tuple(range(axis)), earlier, rows)
+            if axis == len(blocks) - 1:
+                kernels.reduce(*arguments, log_g, out[rows])
+            else:
+                earlier = np.empty((rows.stop - rows.start, cells[axis], n_draws))
+                kernels.accumulate(*arguments, earlier)
+    return out
 
 
-def spread(
-    table: FloatArray, axes: tuple[int, ...], n_axes: int, *, trailing: int = 0
-) -> FloatArray:
-    """Return a table over some axes with length 1 on the others, so that tables can be added."""
-    shape = [1] * n_axes
-    for position, axis in enumerate(axes):
-        shape[axis] = table.shape[1 + position]
-    return table.reshape(len(table), *shape, *table.shape[table.ndim - trailing :])
+def add_log_density(
+    draws: KernelDraws, y: FloatArray, matrix: FloatArray, total: FloatArray
+) -> None:
+    """Add to `total` the log density of rows at each draw, up to what is the same at every draw."""
+    from synrisk.kernels import model_kernels
 
-
-def _log_mean_ratio(log_w: FloatArray, log_g: FloatArray, log_v: FloatArray) -> FloatArray:
-    """Return Σ_l log(Σ_h v g_l w / Σ_h v w) over the draws on the last axis."""
-    # Far from the truth log w may be −10⁶ and less; without its largest value taken out first,
-    # adding log g to it would lose log g to rounding.
-    scaled = log_w - (log_w + log_v).max(axis=-1, keepdims=True) + log_v
-    weights = np.exp(scaled)
-    log_denominator = np.log(weights.sum(axis=-1))
-    total = np.zeros(log_denominator.shape)
-    for of_dataset in log_g:
-        relative = of_dataset - of_dataset.max()
-        numerator = (weights * np.exp(relative)).sum(axis=-1)
-        lost = numerator < _UNDERFLOW
-        with np.errstate(divide="ignore"):
-            log_numerator = np.log(numerator)
-        if lost.any():  # the draws that the guess favours are not those that the release does
-            log_numerator[lost] = logsumexp(scaled[lost] + relative, axis=-1)
-        total += log_numerator - log_denominator
-    return total
+    model_kernels(draws.family).release(
+        np.ascontiguousarray(y), np.ascontiguousarray(matrix), draws.beta, draws.parameters, total
+    )

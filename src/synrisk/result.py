@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 
+from synrisk.likelihood import cells_within
 from synrisk.schema import FloatArray, IntArray
 
 TIE = 1e-9  # log posteriors closer than this are tied
@@ -43,8 +44,8 @@ class RiskArrays:
     joint: FloatArray | None
 
     @classmethod
-    def concatenate(cls, parts: list[RiskArrays]) -> RiskArrays:
-        """Join the results of chunks, in their order."""
+    def concatenate(cls, parts: Sequence[RiskArrays]) -> RiskArrays:
+        """Join the results of blocks, in their order."""
         variables = range(len(parts[0].marginals))
         joints = [part.joint for part in parts if part.joint is not None]
         return cls(
@@ -59,45 +60,62 @@ class RiskArrays:
         )
 
 
-def posterior(log_prior: FloatArray, log_likelihood: FloatArray) -> FloatArray:
-    """Return the normalised log posterior over each record's cells."""
-    unnormalised = log_prior + log_likelihood
-    axes = tuple(range(1, unnormalised.ndim))
-    return np.asarray(unnormalised - logsumexp(unnormalised, axis=axes, keepdims=True))
-
-
 def summarise(
-    log_posterior: FloatArray, log_prior: FloatArray, truth: tuple[IntArray, ...], *, keep: bool
+    log_likelihood: FloatArray,
+    log_prior: FloatArray,
+    truth: IntArray,
+    shape: tuple[int, ...],
+    *,
+    keep: bool,
 ) -> RiskArrays:
-    """Reduce the joint posterior of a block of records to what is reported of each."""
-    axes = range(1, log_posterior.ndim)
-    log_prior = np.broadcast_to(log_prior, log_posterior.shape)
-    probabilities, priors = np.exp(log_posterior), np.exp(log_prior)
-    at_truth = log_posterior[truth]
-    others = tuple(tuple(a for a in axes if a != axis) for axis in axes)
-    marginals = tuple(probabilities.sum(axis=other) for other in others)
-    return RiskArrays(
-        probability=probabilities[truth],
-        prior=priors[truth],
-        rank=rank_of(at_truth, log_posterior.reshape(len(at_truth), -1)),
-        n_guesses=np.isfinite(log_prior).sum(axis=tuple(axes)).astype(np.int64),
-        marginals=marginals,
-        prior_marginals=tuple(priors.sum(axis=other) for other in others),
-        best=np.stack([_best(marginal) for marginal in marginals], axis=1),
-        joint=log_posterior if keep else None,
+    """Reduce the joint posterior of a block of records to what is reported of each.
+
+    Parameters
+    ----------
+    log_likelihood
+        Over the joint grid, ``(record, cell)``; overwritten by the log posterior.
+    log_prior
+        ``(record, cell)``, or ``(1, cell)`` where all records share it.
+    truth
+        The index of the truth on every axis, ``(record, axis)``.
+    shape
+        The shape of the joint grid.
+    keep
+        Whether to keep the joint posterior.
+    """
+    from synrisk.kernels import record_kernels
+
+    n_records = len(truth)
+    axes = tuple(range(len(shape)))
+    starts = np.concatenate([[0], np.cumsum(shape)]).astype(np.int64)
+    axis_cell = np.stack([starts[a] + cells_within(axes, (a,), shape) for a in axes])
+    true_cell = np.ravel_multi_index(tuple(truth.T), shape).astype(np.int64)
+    probability, prior, rank = (np.empty(n_records) for _ in range(3))
+    n_guesses = np.empty(n_records, dtype=np.int64)
+    best = np.zeros((n_records, len(shape)), dtype=np.int64)
+    marginals, prior_marginals = (np.zeros((n_records, starts[-1])) for _ in range(2))
+    record_kernels().summarise(
+        log_likelihood,
+        np.ascontiguousarray(log_prior),
+        true_cell,
+        axis_cell,
+        starts,
+        TIE,
+        probability,
+        prior,
+        rank,
+        n_guesses,
+        marginals,
+        prior_marginals,
+        best,
     )
-
-
-def rank_of(value: FloatArray, cells: FloatArray) -> FloatArray:
-    """Return the rank of each record's `value` among its `cells`; ties share the average."""
-    difference = cells - value[:, None]
-    above = (difference > TIE).sum(axis=1)
-    tied = (np.abs(difference) <= TIE).sum(axis=1)
-    return np.asarray(above + (tied + 1) / 2.0)
-
-
-def _best(marginal: FloatArray) -> IntArray:
-    with np.errstate(divide="ignore"):
-        logs = np.log(marginal)
-    tied = logs >= logs.max(axis=1, keepdims=True) - TIE
-    return np.asarray(np.argmax(tied, axis=1), dtype=np.int64)
+    return RiskArrays(
+        probability,
+        prior,
+        rank,
+        n_guesses,
+        tuple(np.split(marginals, starts[1:-1], axis=1)),
+        tuple(np.split(prior_marginals, starts[1:-1], axis=1)),
+        best,
+        log_likelihood.reshape(n_records, *shape) if keep else None,
+    )

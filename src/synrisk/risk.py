@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from synrisk.chunks import chunks
+from synrisk.chunks import ROWS, chunks
 from synrisk.design import DesignTerm
 from synrisk.errors import GuessError, SyntheticDataError
+from synrisk.executors import Workers
 from synrisk.guesses import Grid
-from synrisk.intruder import Prior, joint_truth
+from synrisk.intruder import Prior
 from synrisk.likelihood import (
+    KernelDraws,
     ModelBlock,
     TermValues,
+    add_log_density,
+    cells_within,
+    flatten_terms,
     log_joint_paired,
     log_table,
-    row_log_density,
-    spread,
 )
 from synrisk.posterior import Posterior
-from synrisk.result import RiskArrays, posterior, summarise
+from synrisk.result import RiskArrays, summarise
 from synrisk.schema import Columns, FloatArray, IntArray
 from synrisk.synthesizer import Synthesizer
 
@@ -31,7 +35,9 @@ Estimator: TypeAlias = Literal["paper", "importance"]
 
 MOST_CELLS = 10_000_000  # of one record's joint grid
 _MOST_ELEMENTS = 1 << 27  # of one record's arrays over cells and draws: a gigabyte
-_BLOCK_ELEMENTS = 1 << 21  # what a block of records may hold at once
+_BLOCK_CELLS = 1 << 22  # of the joint grids of a block of records: 32 megabytes
+_LEAST_BLOCK = 256  # records; below, setting up costs more than evaluating
+_BLOCKS_A_WORKER = 4  # so that none waits long for the others
 
 
 @dataclass(frozen=True)
@@ -42,10 +48,11 @@ class Evaluation:
     ----------
     synthesizer
         The confidential data, designs and draws.
-    posteriors
+    draws
         The draws used, for each model.
     log_g
-        For each model the log density of each dataset at each draw, ``(dataset, draw)``.
+        For each model the log density of each dataset at each draw, ``(dataset, draw)``, up to
+        what is the same at every draw.
     grids
         The guesses, for each synthesized variable.
     positions
@@ -53,7 +60,7 @@ class Evaluation:
     """
 
     synthesizer: Synthesizer
-    posteriors: tuple[Posterior, ...]
+    draws: tuple[KernelDraws, ...]
     log_g: tuple[FloatArray, ...]
     grids: tuple[Grid, ...]
     prior: Prior
@@ -65,56 +72,56 @@ class Evaluation:
         """The shape of the joint grid."""
         return tuple(grid.n_guesses for grid in self.grids)
 
-    def run(self, *, keep_joint: bool) -> RiskArrays:
-        """Evaluate all chosen records, chunk by chunk."""
-        parts = [
-            part
-            for chunk in chunks(len(self.positions))
-            for part in self._run_chunk(chunk, keep_joint)
-        ]
+    def run(
+        self,
+        workers: Workers,
+        *,
+        keep_joint: bool,
+        on_records: Callable[[int], None] = lambda _: None,
+    ) -> RiskArrays:
+        """Evaluate all chosen records, and tell `on_records` how many are done with each block.
+
+        How the records are cut into blocks does not change a bit of the result.
+        """
+        n_records = len(self.positions)
+        size = min(ROWS, max(1, _BLOCK_CELLS // math.prod(self.shape)))
+        size = min(size, max(_LEAST_BLOCK, -(-n_records // (_BLOCKS_A_WORKER * workers.n))))
+        blocks = [slice(i, min(i + size, n_records)) for i in range(0, n_records, size)]
+        parts = []
+        with workers.open() as executor:
+            for part in executor.map(partial(self.evaluate, keep_joint=keep_joint), blocks):
+                parts.append(part)
+                on_records(len(part.probability))
         return RiskArrays.concatenate(parts)
+
+    def evaluate(self, rows: slice, *, keep_joint: bool) -> RiskArrays:
+        """Evaluate the chosen records `rows`."""
+        log_likelihood = self._log_likelihood(self._model_blocks(rows))
+        log_prior = self.prior.log_prior(self.grids, rows)
+        truth = np.stack([grid.truth[rows] for grid in self.grids], axis=1)
+        flat_prior = log_prior.reshape(len(log_prior), -1)
+        return summarise(log_likelihood, flat_prior, truth, self.shape, keep=keep_joint)
 
     def log_joint(self, row: int) -> FloatArray:
         """Return the log posterior over the joint grid of the evaluated record at `row`."""
-        rows = slice(row, row + 1)
-        blocks = self._model_blocks(rows)
-        log_prior = self.prior.log_prior(self.grids, rows)
-        return np.asarray(posterior(log_prior, self._log_likelihood(blocks))[0])
+        joint = self.evaluate(slice(row, row + 1), keep_joint=True).joint
+        assert joint is not None  # noqa: S101 - it was asked for
+        return np.asarray(joint[0])
 
     def log_prior(self, row: int) -> FloatArray:
         """Return the log prior over the joint grid of the evaluated record at `row`."""
-        log_prior = self.prior.log_prior(self.grids, slice(row, row + 1))
-        return np.asarray(np.broadcast_to(log_prior, (1, *self.shape))[0])
-
-    def _run_chunk(self, chunk: slice, keep_joint: bool) -> list[RiskArrays]:
-        blocks = self._model_blocks(chunk)
-        n_records = chunk.stop - chunk.start
-        largest = n_elements(self.synthesizer, self.shape, self.posteriors, self.estimator)
-        size = max(1, _BLOCK_ELEMENTS // largest)
-        parts = []
-        for start in range(0, n_records, size):
-            rows = slice(start, min(start + size, n_records))
-            whole = slice(chunk.start + rows.start, chunk.start + rows.stop)
-            log_prior = self.prior.log_prior(self.grids, whole)
-            log_likelihood = self._log_likelihood([block.records(rows) for block in blocks])
-            parts.append(
-                summarise(
-                    posterior(log_prior, log_likelihood),
-                    log_prior,
-                    joint_truth(self.grids, whole),
-                    keep=keep_joint,
-                )
-            )
-        return parts
+        return np.asarray(self.prior.log_prior(self.grids, slice(row, row + 1))[0])
 
     def _log_likelihood(self, blocks: Sequence[ModelBlock]) -> FloatArray:
+        from synrisk.kernels import record_kernels
+
         if self.estimator == "paper":
-            log_v = np.sum([draws.log_weights for draws in self.posteriors], axis=0)
-            return log_joint_paired(blocks, np.sum(self.log_g, axis=0), log_v)
-        total = np.zeros((len(blocks[0].truth), *self.shape))
-        for block, log_g, draws in zip(blocks, self.log_g, self.posteriors, strict=True):
-            table = log_table(block, log_g, draws.log_weights)
-            total += spread(table, block.axes, len(self.grids))
+            return log_joint_paired(blocks, _relative(np.sum(self.log_g, axis=0)), self.shape)
+        axes = tuple(range(len(self.shape)))
+        total = np.zeros((len(blocks[0].truth), math.prod(self.shape)))
+        for block, log_g in zip(blocks, self.log_g, strict=True):
+            table = log_table(block, _relative(log_g), self.shape)
+            record_kernels().add(total, table, cells_within(axes, block.axes, self.shape))
         return total
 
     def _model_blocks(self, rows: slice) -> list[ModelBlock]:
@@ -125,24 +132,20 @@ class Evaluation:
         truth = np.stack([grid.truth[rows] for grid in self.grids], axis=1)
         axis_of = {name: axis for axis, name in enumerate(plan.synthesized)}
         blocks = []
-        for k, (model, draws) in enumerate(
-            zip(self.synthesizer.models, self.posteriors, strict=True)
-        ):
-            terms = tuple(
-                self._term_values(term, columns, rows, axis_of) for term in model.design.terms
-            )
+        for k, (model, draws) in enumerate(zip(self.synthesizer.models, self.draws, strict=True)):
+            terms = [self._term_values(term, columns, rows, axis_of) for term in model.design.terms]
+            values, places = flatten_terms(terms, plan.parents(k), self.shape)
             weights = model.record_weights
             blocks.append(
                 ModelBlock(
-                    model.regression.distribution,
-                    draws.coefficients,
-                    draws.auxiliary,
+                    draws,
                     k,
                     plan.parents(k),
-                    terms,
-                    self.grids[k].values[rows],
+                    values,
+                    places,
+                    np.array(self.grids[k].values[rows], order="C"),
                     truth,
-                    None if weights is None else weights[positions],
+                    np.ones(len(positions)) if weights is None else weights[positions],
                 )
             )
         return blocks
@@ -172,6 +175,10 @@ class Evaluation:
         return TermValues(axes, matrix.reshape(*shape, -1))
 
 
+def _relative(log_g: FloatArray) -> FloatArray:
+    return np.asarray(log_g - log_g.max(axis=1, keepdims=True))
+
+
 def n_elements(
     synthesizer: Synthesizer,
     shape: tuple[int, ...],
@@ -181,11 +188,11 @@ def n_elements(
     """Return how many numbers the largest array of one record holds."""
     sizes = [math.prod(shape)]
     for k, draws in enumerate(posteriors):
-        table = math.prod(shape[axis] for axis in (*synthesizer.plan.parents(k), k))
-        n_draws, _, n_predictors = draws.coefficients.shape
-        sizes.append(table * n_draws * int(n_predictors))
+        n_draws, _, n_predictors = (int(n) for n in draws.coefficients.shape)
+        parents = math.prod(shape[axis] for axis in synthesizer.plan.parents(k))
+        sizes += [parents * n_draws * n_predictors, shape[k] * n_draws]
     if estimator == "paper":
-        sizes.append(math.prod(shape) * posteriors[0].n_draws)
+        sizes.append(math.prod(shape[:-1]) * posteriors[0].n_draws)
     return max(sizes)
 
 
@@ -209,24 +216,24 @@ def check_size(
 
 
 def log_density_of_release(
-    synthesizer: Synthesizer, posteriors: Sequence[Posterior], release: Sequence[Columns]
+    synthesizer: Synthesizer, draws: Sequence[KernelDraws], release: Sequence[Columns]
 ) -> tuple[FloatArray, ...]:
-    """Return log g: for each model an array ``(dataset, draw)``, summed over synthetic rows."""
+    """Return log g: for each model an array ``(dataset, draw)``, summed over synthetic rows.
+
+    The sum runs over fixed chunks of rows in their order, so it does not depend on the workers.
+    """
     tables = []
-    for model, draws in zip(synthesizer.models, posteriors, strict=True):
-        family, response = model.regression.distribution, model.regression.response
-        table = np.zeros((len(release), draws.n_draws))
+    for model, of_model in zip(synthesizer.models, draws, strict=True):
+        response = model.regression.response
+        table = np.zeros((len(release), len(of_model.log_v)))
         for number, columns in enumerate(release):
             what = f"Synthetic dataset {number + 1}"
             for chunk in chunks(len(columns[response])):
                 part = {name: values[chunk] for name, values in columns.items()}
                 y = part[response].astype(np.float64)
                 matrix = model.design.matrix(part, len(y), what, SyntheticDataError)
-                size = max(1, _BLOCK_ELEMENTS // (len(y) * draws.coefficients.shape[2]))
-                for start in range(0, draws.n_draws, size):
-                    some = slice(start, start + size)
-                    table[number, some] += row_log_density(
-                        family, y, matrix, draws.coefficients[some], draws.auxiliary[some]
-                    ).sum(axis=1)
+                in_chunk = np.zeros(len(of_model.log_v))
+                add_log_density(of_model, y, matrix, in_chunk)
+                table[number] += in_chunk
         tables.append(table)
     return tuple(tables)

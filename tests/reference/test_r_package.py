@@ -10,6 +10,7 @@ import pytest
 import synrisk as sr
 from synrisk.guesses import Grid
 from synrisk.intruder import Uniform
+from synrisk.likelihood import KernelDraws
 from synrisk.risk import Evaluation, log_density_of_release
 
 SMALL = Path(__file__).parent / "oracle_small"
@@ -118,7 +119,8 @@ def test_the_record_whose_truth_stands_twice_agrees_in_the_array_core():
     guesses = np.array(record["guesses"])
     truth = int(np.argmin(np.abs(guesses[0] - case.synthesizer.columns[case.names[0]][0])))
     grid = Grid(guesses, np.array([truth]), np.ones(guesses.shape, dtype=bool))
-    draws = tuple(model.posterior for model in case.synthesizer.models)
+    model = case.synthesizer.models[0]
+    draws = (KernelDraws.of(model.regression.distribution, model.posterior),)
     columns, _ = case.synthesizer.schema.encode(
         case.release[0], case.synthesizer.plan.columns, "release"
     )

@@ -5,6 +5,7 @@ import pytest
 from helpers.cases import gaussian_draws, one_gaussian, people, two_gaussians
 
 import synrisk as sr
+from synrisk import likelihood
 from synrisk import risk as risk_module
 from synrisk.chunks import ROWS
 
@@ -149,7 +150,8 @@ def test_results_do_not_depend_on_the_size_of_blocks(many, estimator, monkeypatc
     synthesizer, release = many
     options = {"guesses": 3, "estimator": estimator, "records": range(300)}
     one = sr.attribute_risk(synthesizer, release, **options).records
-    monkeypatch.setattr(risk_module, "_BLOCK_ELEMENTS", 3 * 3 * 3 * 7)
+    monkeypatch.setattr(risk_module, "_BLOCK_CELLS", 9 * 7)
+    monkeypatch.setattr(likelihood, "_EARLIER_ELEMENTS", 20)
     two = sr.attribute_risk(synthesizer, release, **options).records
     pd.testing.assert_frame_equal(one, two, check_exact=True)
 

@@ -8,6 +8,7 @@ only one: ``eta.shape == (..., n_predictors)``. Auxiliary parameters (a gaussian
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -28,6 +29,12 @@ class Family(ABC):
     is_continuous: ClassVar[bool] = False
     is_ordered: ClassVar[bool] = True  # |guess − truth| means something
     wants: ClassVar[str]  # what a response must be, for messages
+    # The log density once more, for the kernels that numba compiles: two plain functions,
+    #   base(eta, cell, h, parameters): what does not depend on y, once a cell and draw
+    #   log_density(y, eta, cell, h, parameters, base)
+    # with eta[cell, predictor, draw] and parameters[parameter, draw] of `kernel_parameters`. Terms
+    # of y alone (log y!) may be left out: they are the same at every draw and cancel.
+    compiled: ClassVar[tuple[Callable[..., float], Callable[..., float]]]
 
     def n_predictors(self, response: Variable) -> int:
         """Return the number of linear predictors for a response."""
@@ -44,6 +51,10 @@ class Family(ABC):
     def all_values(self, response: Variable) -> FloatArray | None:
         """Return every value of the support where there are finitely many, else None."""
         return None
+
+    def kernel_parameters(self, auxiliary: FloatArray) -> FloatArray:
+        """Return what the kernels need of the auxiliary parameters, ``(parameter, draw)``."""
+        return np.ascontiguousarray(auxiliary.T)
 
     @abstractmethod
     def supports(self, y: FloatArray, response: Variable) -> BoolArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,6 +14,15 @@ from synrisk.families.base import Family
 from synrisk.schema import BoolArray, Factor, FloatArray, Variable
 
 
+def _base(eta: Any, cell: Any, h: Any, parameters: Any) -> Any:
+    x = eta[cell, 0, h]
+    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
+
+
+def _log_density(y: Any, eta: Any, cell: Any, h: Any, parameters: Any, base: Any) -> Any:
+    return y * eta[cell, 0, h] - base
+
+
 @dataclass(frozen=True)
 class Bernoulli(Family):
     """P(y = 1) = 1/(1 + exp(−eta)); for a factor with two levels, 1 is the second."""
@@ -20,6 +30,7 @@ class Bernoulli(Family):
     name: ClassVar[str] = "bernoulli"
     aliases: ClassVar[tuple[str, ...]] = ("binom", "binomial", "binary", "logit")
     wants: ClassVar[str] = "0 and 1, booleans, or a factor with two levels"
+    compiled: ClassVar[Any] = (_base, _log_density)
 
     def fits(self, response: Variable) -> bool:
         """A number, or a factor with two levels."""

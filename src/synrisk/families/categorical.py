@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,6 +12,21 @@ from scipy.special import logsumexp, softmax
 
 from synrisk.families.base import Family
 from synrisk.schema import BoolArray, Factor, FloatArray, Variable
+
+
+def _base(eta: Any, cell: Any, h: Any, parameters: Any) -> Any:
+    top = 0.0
+    for q in range(eta.shape[1]):
+        top = max(top, eta[cell, q, h])
+    total = math.exp(-top)
+    for q in range(eta.shape[1]):
+        total += math.exp(eta[cell, q, h] - top)
+    return top + math.log(total)
+
+
+def _log_density(y: Any, eta: Any, cell: Any, h: Any, parameters: Any, base: Any) -> Any:
+    code = int(y)
+    return (eta[cell, code - 1, h] if code > 0 else 0.0) - base
 
 
 @dataclass(frozen=True)
@@ -27,6 +43,7 @@ class Categorical(Family):
     makes_factor: ClassVar[bool] = True
     is_ordered: ClassVar[bool] = False
     wants: ClassVar[str] = "a factor with at least two levels"
+    compiled: ClassVar[Any] = (_base, _log_density)
 
     def n_predictors(self, response: Variable) -> int:
         """One for each level but the reference."""

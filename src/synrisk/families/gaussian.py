@@ -15,6 +15,15 @@ from synrisk.schema import BoolArray, FloatArray, Variable
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 
+def _base(eta: Any, cell: Any, h: Any, parameters: Any) -> Any:
+    return parameters[1, h]
+
+
+def _log_density(y: Any, eta: Any, cell: Any, h: Any, parameters: Any, base: Any) -> Any:
+    z = (y - eta[cell, 0, h]) * parameters[0, h]
+    return -z * z - base
+
+
 @dataclass(frozen=True)
 class Gaussian(Family):
     """y ~ Normal(eta, sigma)."""
@@ -24,6 +33,12 @@ class Gaussian(Family):
     auxiliary: ClassVar[tuple[str, ...]] = ("sigma",)
     is_continuous: ClassVar[bool] = True
     wants: ClassVar[str] = "finite numbers"
+    compiled: ClassVar[Any] = (_base, _log_density)
+
+    def kernel_parameters(self, auxiliary: FloatArray) -> FloatArray:
+        """1/(sigma √2) and log sigma + ½ log 2π."""
+        sigma = auxiliary[:, 0]
+        return np.stack([1.0 / (sigma * math.sqrt(2.0)), np.log(sigma) + _HALF_LOG_TWO_PI])
 
     def supports(self, y: FloatArray, response: Variable) -> BoolArray:
         """Every finite number."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,6 +16,14 @@ from synrisk.schema import BoolArray, FloatArray, Variable
 _LARGEST_LOG_RATE = 700.0
 
 
+def _base(eta: Any, cell: Any, h: Any, parameters: Any) -> Any:
+    return math.exp(min(eta[cell, 0, h], _LARGEST_LOG_RATE))
+
+
+def _log_density(y: Any, eta: Any, cell: Any, h: Any, parameters: Any, base: Any) -> Any:
+    return y * eta[cell, 0, h] - base
+
+
 @dataclass(frozen=True)
 class Poisson(Family):
     """y ~ Poisson(exp(eta))."""
@@ -22,6 +31,7 @@ class Poisson(Family):
     name: ClassVar[str] = "poisson"
     aliases: ClassVar[tuple[str, ...]] = ("pois", "count")
     wants: ClassVar[str] = "whole numbers from 0"
+    compiled: ClassVar[Any] = (_base, _log_density)
 
     def supports(self, y: FloatArray, response: Variable) -> BoolArray:
         """0, 1, 2, …"""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -66,6 +67,11 @@ class Grid:
     def n_guesses(self) -> int:
         """The width of the grid."""
         return int(self.values.shape[1])
+
+    @cached_property
+    def is_complete(self) -> bool:
+        """Whether every record has all guesses."""
+        return bool(self.present.all())
 
 
 class Guesses(ABC):

@@ -1,9 +1,6 @@
 import numpy as np
 import pytest
-from scipy.special import logsumexp
-
-from synrisk.families import family
-from synrisk.likelihood import (
+from helpers.plain import (
     ModelBlock,
     TermValues,
     log_ratios,
@@ -11,6 +8,9 @@ from synrisk.likelihood import (
     row_log_density,
     spread,
 )
+from scipy.special import logsumexp
+
+from synrisk.families import family
 
 
 def block(guesses, intercepts, sigma=1.0, truth=0, weights=None):

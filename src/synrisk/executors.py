@@ -1,0 +1,74 @@
+"""How the map over blocks of records is run: serially, in threads, or by anything with ``map``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from synrisk.errors import OptionError
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+
+
+class Executor(Protocol):
+    """Anything with ``map(function, items)`` that yields results in order."""
+
+    def map(self, function: Callable[[_T], _R], items: Iterable[_T], /) -> Iterable[_R]:
+        """Apply `function` to each item."""
+
+
+@dataclass(frozen=True)
+class Serial:
+    """One block after the other."""
+
+    def map(self, function: Callable[[_T], _R], items: Iterable[_T], /) -> Iterator[_R]:
+        """Apply `function` to each item."""
+        return map(function, items)
+
+
+@dataclass(frozen=True)
+class Workers:
+    """An executor to be opened, and how many blocks it works on at once."""
+
+    n: int
+    open: Callable[[], AbstractContextManager[Executor]]
+
+
+def workers(spec: Any) -> Workers:
+    """Return the workers of None, "threads", "serial", a number of threads, or an executor.
+
+    Examples
+    --------
+    >>> workers("serial").n
+    1
+    """
+    if spec is None or spec == "threads":
+        return _threads(_n_cores())
+    if isinstance(spec, str) and spec == "serial":
+        return Workers(1, lambda: nullcontext(Serial()))
+    if isinstance(spec, int) and not isinstance(spec, bool) and spec >= 1:
+        return _threads(spec)
+    if callable(getattr(spec, "map", None)):
+        return Workers(_n_cores(), lambda: nullcontext(spec))
+    raise OptionError(
+        "executor must be None or 'threads' (a thread for each core), 'serial', a number of "
+        f"threads, or an object with a map method; got {type(spec).__name__}."
+    )
+
+
+def _threads(n: int) -> Workers:
+    if n == 1:
+        return Workers(1, lambda: nullcontext(Serial()))
+    return Workers(n, lambda: ThreadPoolExecutor(n, thread_name_prefix="synrisk"))
+
+
+def _n_cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on this system
+        return os.cpu_count() or 1

@@ -1,0 +1,271 @@
+"""Kernels of one model, made for a family: the likelihood of the release at each guess.
+
+Serial and without the GIL; only the executor is parallel. For every record the linear predictors
+are put together from the terms, then for every guess the log weights, exp and sums over the draws:
+nothing over draws is kept for more than a row of guesses.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.extending import register_jitable
+
+from synrisk.families import Family
+from synrisk.kernels.digest import sources_digest
+from synrisk.kernels.elementary import exponentiate, logarithm
+
+# No infinities are assumed away: a draw of weight zero has the log weight −∞.
+FAST = {"reassoc", "contract", "nsz", "arcp", "nnan"}
+
+_F1, _F2, _F3 = (types.Array(types.float64, n, "C") for n in (1, 2, 3))
+_I1, _I2 = (types.Array(types.int64, n, "C") for n in (1, 2))
+_LOW, _HIGH = 1e-280, 1e280  # sums outside have lost terms: such a cell is taken in logs
+_SMALL = 1e-20  # a product over datasets below this goes into logs, before it can underflow
+
+
+@dataclass(frozen=True)
+class ModelKernels:
+    """The compiled functions of one family.
+
+    Attributes
+    ----------
+    reduce
+        Writes Σ_l log L_l for every cell; adds the log weights of earlier models where given.
+    accumulate
+        Writes the log weights of this model, added to those of earlier ones.
+    release
+        Adds the log density of rows at every draw, less that at the first: the difference is
+        small, so its sum keeps its digits, and what no draw changes cancels in L.
+    """
+
+    reduce: Callable[..., None]
+    accumulate: Callable[..., None]
+    release: Callable[..., None]
+
+
+@cache
+def model_kernels(family: Family) -> ModelKernels:
+    """Return the kernels of a family, compiled or from numba's cache."""
+    base, log_density = family.compiled
+    for function in (base, log_density):
+        register_jitable(fastmath=FAST)(function)
+    digest = sources_digest((base, log_density))
+    return ModelKernels(
+        _make_reduce(base, log_density, digest),
+        _make_accumulate(base, log_density, digest),
+        _make_release(base, log_density, digest),
+    )
+
+
+@njit(fastmath=FAST)
+def _add_terms(i: Any, cell: Any, values: Any, places: Any, beta: Any, eta: Any) -> None:
+    """eta[cell] = Σ over columns of value · coefficient, at every draw."""
+    n_columns, n_predictors, n_draws = beta.shape
+    for q in range(n_predictors):
+        for h in range(n_draws):
+            eta[cell, q, h] = 0.0
+    for column in range(n_columns):
+        value = values[i, places[column, cell]]
+        for q in range(n_predictors):
+            for h in range(n_draws):
+                eta[cell, q, h] += value * beta[column, q, h]
+
+
+@njit(fastmath=FAST)
+def _add_up(rows: Any, g: Any, ratio: Any, log_extra: Any) -> Any:
+    """Write Π_l Σ_h row·g_l / Σ_h row as ratio · exp(log_extra), and return how many are lost.
+
+    A ratio whose sums over- or underflowed is lost, and marked by 0.
+    """
+    n_lost = 0
+    for k in range(len(rows)):
+        below = 0.0
+        for h in range(rows.shape[1]):
+            below += rows[k, h]
+        product, extra = 1.0, 0.0
+        good = _LOW < below < _HIGH
+        for one in range(len(g)):
+            above = 0.0
+            for h in range(rows.shape[1]):
+                above += rows[k, h] * g[one, h]
+            good = good and above > _LOW * max(below, 1.0)
+            product *= above / below
+            if product < _SMALL and good:
+                extra += math.log(product)
+                product = 1.0
+        ratio[k], log_extra[k] = product if good else 0.0, extra
+        n_lost += not good
+    return n_lost
+
+
+@njit(fastmath=FAST)
+def _log_ratio_in_logs(row: Any, log_g: Any) -> Any:
+    """Σ_l log(Σ_h exp(row + log g_l) / Σ_h exp(row)) where sums of exp over- or underflow."""
+    n_datasets, n_draws = log_g.shape
+    top = row.max()
+    below = 0.0
+    for h in range(n_draws):
+        below += math.exp(row[h] - top)
+    total = 0.0
+    for one in range(n_datasets):
+        high = -np.inf
+        for h in range(n_draws):
+            high = max(high, row[h] - top + log_g[one, h])
+        above = 0.0
+        for h in range(n_draws):
+            above += math.exp(row[h] - top + log_g[one, h] - high)
+        total += high + math.log(above / below)
+    return total
+
+
+# The arguments that say what a model is for a block of records:
+#   values (record, value), places (column, parent cell): the value of a column at a parent cell
+#   beta (column, predictor, draw), parameters (parameter, draw), log_v (draw)
+#   guesses (record, guess), truth (record, [parent cell, own guess]), omega (record)
+#   parent_of (outer cell): the parent cell of each outer cell; outer cells run over the guesses of
+#   earlier variables, and a cell is (outer cell, own guess)
+#   earlier (record, outer cell, draw): the log weights of earlier models, or empty
+_MODEL = (_F2, _I2, _F3, _F2, _F1, _F2, _I2, _F1, _I1, _F3)
+
+
+def _make_reduce(base: Any, log_density: Any, digest: str) -> Any:
+    @njit(types.void(*_MODEL, _F2, _F2), cache=True, nogil=True, fastmath=FAST)
+    def reduce(
+        values: Any,
+        places: Any,
+        beta: Any,
+        parameters: Any,
+        log_v: Any,
+        guesses: Any,
+        truth: Any,
+        omega: Any,
+        parent_of: Any,
+        earlier: Any,
+        log_g: Any,
+        out: Any,
+    ) -> None:
+        _ = digest
+        n_records, n_guesses = guesses.shape
+        n_parents, n_outer = places.shape[1], len(parent_of)
+        n_predictors, n_draws = beta.shape[1], beta.shape[2]
+        chained = earlier.size > 0
+        g = np.exp(log_g)
+        eta = np.empty((n_parents, n_predictors, n_draws))
+        bases = np.empty((n_parents, n_draws))
+        shift = np.empty(n_draws)
+        rows = np.empty((n_guesses, n_draws))
+        flat = rows.reshape(n_guesses * n_draws)
+        row = np.empty(n_draws)
+        ratio = np.empty(n_outer * n_guesses)
+        for i in range(n_records):
+            for cell in range(n_parents):
+                _add_terms(i, cell, values, places, beta, eta)
+                for h in range(n_draws):
+                    bases[cell, h] = base(eta, cell, h, parameters)
+            power, cell = omega[i], truth[i, 0]
+            y = guesses[i, truth[i, 1]]
+            for h in range(n_draws):
+                at_truth = log_density(y, eta, cell, h, parameters, bases[cell, h])
+                shift[h] = log_v[h] - power * at_truth
+            for outer in range(n_outer):
+                cell = parent_of[outer]
+                for k in range(n_guesses):
+                    y = guesses[i, k]
+                    for h in range(n_draws):
+                        log_f = log_density(y, eta, cell, h, parameters, bases[cell, h])
+                        rows[k, h] = power * log_f + shift[h]
+                    if chained:
+                        for h in range(n_draws):
+                            rows[k, h] += earlier[i, outer, h]
+                exponentiate(flat)
+                first = outer * n_guesses
+                n_lost = _add_up(rows, g, ratio[first : first + n_guesses], out[i, first:])
+                for k in range(n_guesses if n_lost else 0):
+                    if ratio[first + k] > 0.0:
+                        continue
+                    y = guesses[i, k]
+                    for h in range(n_draws):
+                        log_f = log_density(y, eta, cell, h, parameters, bases[cell, h])
+                        row[h] = power * log_f + shift[h]
+                    if chained:
+                        row += earlier[i, outer]
+                    ratio[first + k] = 1.0
+                    out[i, first + k] = _log_ratio_in_logs(row, log_g)
+            for c in range(n_outer * n_guesses):
+                out[i, c] += logarithm(ratio[c])
+
+    return reduce
+
+
+def _make_accumulate(base: Any, log_density: Any, digest: str) -> Any:
+    @njit(types.void(*_MODEL, _F3), cache=True, nogil=True, fastmath=FAST)
+    def accumulate(
+        values: Any,
+        places: Any,
+        beta: Any,
+        parameters: Any,
+        log_v: Any,
+        guesses: Any,
+        truth: Any,
+        omega: Any,
+        parent_of: Any,
+        earlier: Any,
+        out: Any,
+    ) -> None:
+        _ = digest
+        n_records, n_guesses = guesses.shape
+        n_parents, n_outer = places.shape[1], len(parent_of)
+        n_predictors, n_draws = beta.shape[1], beta.shape[2]
+        chained = earlier.size > 0
+        eta = np.empty((n_parents, n_predictors, n_draws))
+        bases = np.empty((n_parents, n_draws))
+        shift = np.empty(n_draws)
+        for i in range(n_records):
+            for cell in range(n_parents):
+                _add_terms(i, cell, values, places, beta, eta)
+                for h in range(n_draws):
+                    bases[cell, h] = base(eta, cell, h, parameters)
+            power, cell = omega[i], truth[i, 0]
+            y = guesses[i, truth[i, 1]]
+            for h in range(n_draws):
+                at_truth = log_density(y, eta, cell, h, parameters, bases[cell, h])
+                shift[h] = log_v[h] - power * at_truth
+            for outer in range(n_outer):
+                cell = parent_of[outer]
+                for k in range(n_guesses):
+                    y, c = guesses[i, k], outer * n_guesses + k
+                    for h in range(n_draws):
+                        log_f = log_density(y, eta, cell, h, parameters, bases[cell, h])
+                        out[i, c, h] = power * log_f + shift[h]
+                    if chained:
+                        for h in range(n_draws):
+                            out[i, c, h] += earlier[i, outer, h]
+
+    return accumulate
+
+
+def _make_release(base: Any, log_density: Any, digest: str) -> Any:
+    @njit(types.void(_F1, _F2, _F3, _F2, _F1), cache=True, nogil=True, fastmath=FAST)
+    def release(y: Any, matrix: Any, beta: Any, parameters: Any, out: Any) -> None:
+        _ = digest
+        n_rows, n_columns = matrix.shape
+        n_predictors, n_draws = beta.shape[1], beta.shape[2]
+        eta = np.empty((1, n_predictors, n_draws))
+        places = np.arange(n_columns).reshape(n_columns, 1)
+        row = np.empty(n_draws)
+        for i in range(n_rows):
+            _add_terms(i, 0, matrix, places, beta, eta)
+            for h in range(n_draws):
+                row[h] = log_density(y[i], eta, 0, h, parameters, base(eta, 0, h, parameters))
+            first = row[0]
+            for h in range(n_draws):
+                out[h] += row[h] - first
+
+    return release

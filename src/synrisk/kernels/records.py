@@ -1,0 +1,131 @@
+"""Kernels that reduce a record's log posterior to what is reported of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+
+from synrisk.kernels.digest import sources_digest
+from synrisk.kernels.elementary import exponential, logarithm
+
+FAST = {"reassoc", "contract", "nsz", "arcp", "nnan"}
+_F1, _F2 = (types.Array(types.float64, n, "C") for n in (1, 2))
+_I1, _I2 = (types.Array(types.int64, n, "C") for n in (1, 2))
+
+
+@dataclass(frozen=True)
+class RecordKernels:
+    """The compiled functions over records.
+
+    Attributes
+    ----------
+    add
+        Adds a model's table to the log likelihood over the joint grid.
+    summarise
+        Normalises the posterior and writes probability, prior, rank, marginals and best guesses.
+    """
+
+    add: Callable[..., None]
+    summarise: Callable[..., None]
+
+
+@cache
+def record_kernels() -> RecordKernels:
+    """Return the kernels, compiled or from numba's cache."""
+    digest = sources_digest()
+    return RecordKernels(_make_add(digest), _make_summarise(digest))
+
+
+def _make_add(digest: str) -> Any:
+    @njit(types.void(_F2, _F2, _I1), cache=True, nogil=True)
+    def add(joint: Any, table: Any, cell_of: Any) -> None:
+        _ = digest
+        n_records, n_cells = joint.shape
+        for i in range(n_records):
+            for c in range(n_cells):
+                joint[i, c] += table[i, cell_of[c]]
+
+    return add
+
+
+@njit(fastmath=FAST)
+def _normalise(log_p: Any, p: Any) -> Any:
+    """Write p = exp(log_p) / Σ, and return log Σ exp(log_p)."""
+    top = -np.inf
+    for c in range(len(log_p)):
+        top = max(top, log_p[c])
+    for c in range(len(log_p)):
+        p[c] = exponential(log_p[c] - top)
+    total = 0.0
+    for c in range(len(log_p)):
+        if log_p[c] == -np.inf:
+            p[c] = 0.0
+        total += p[c]
+    for c in range(len(log_p)):
+        p[c] /= total
+    return top + logarithm(total)
+
+
+def _make_summarise(digest: str) -> Any:
+    signature = types.void(
+        _F2, _F2, _I1, _I2, _I1, types.float64, _F1, _F1, _F1, _I1, _F2, _F2, _I2
+    )
+
+    @njit(signature, cache=True, nogil=True)
+    def summarise(
+        joint: Any,  # (record, cell): the log likelihood; becomes the log posterior
+        log_prior: Any,  # (record or 1, cell)
+        truth: Any,  # (record): the true cell
+        axis_cell: Any,  # (axis, cell): where the cell's guess stands in `marginals`
+        starts: Any,  # (axis + 1): where each axis' guesses begin in `marginals`
+        tie: float,
+        probability: Any,
+        prior: Any,
+        rank: Any,
+        n_guesses: Any,
+        marginals: Any,
+        prior_marginals: Any,
+        best: Any,  # (record, axis)
+    ) -> None:
+        _ = digest
+        n_records, n_cells = joint.shape
+        n_axes = len(starts) - 1
+        p, p0 = np.empty(n_cells), np.empty(n_cells)
+        one_prior = len(log_prior) == 1
+        for i in range(n_records):
+            before = log_prior[0 if one_prior else i]
+            if i == 0 or not one_prior:
+                _normalise(before, p0)
+            n_present = 0
+            for c in range(n_cells):
+                joint[i, c] += before[c]
+                n_present += before[c] > -np.inf
+            log_total = _normalise(joint[i], p)
+            at_truth = joint[i, truth[i]]
+            above, tied = 0, 0
+            for c in range(n_cells):
+                difference = joint[i, c] - at_truth
+                above += difference > tie
+                tied += abs(difference) <= tie
+                joint[i, c] -= log_total
+            probability[i], prior[i] = p[truth[i]], p0[truth[i]]
+            rank[i] = above + (tied + 1) / 2.0
+            n_guesses[i] = n_present
+            for axis in range(n_axes):
+                for c in range(n_cells):
+                    marginals[i, axis_cell[axis, c]] += p[c]
+                    prior_marginals[i, axis_cell[axis, c]] += p0[c]
+                top = 0.0
+                for k in range(starts[axis], starts[axis + 1]):
+                    top = max(top, marginals[i, k])
+                for k in range(starts[axis], starts[axis + 1]):
+                    if marginals[i, k] >= top * (1.0 - tie):
+                        best[i, axis] = k - starts[axis]
+                        break
+
+    return summarise

@@ -1,0 +1,201 @@
+"""The compiled kernels against the plain NumPy reference, and their elementary functions."""
+
+import numpy as np
+import pytest
+from helpers import plain
+from scipy.special import logsumexp
+
+from synrisk.families import FAMILIES
+from synrisk.kernels import model_kernels
+from synrisk.kernels.elementary import exponentiate, logarithm
+from synrisk.likelihood import (
+    KernelDraws,
+    ModelBlock,
+    TermValues,
+    add_log_density,
+    cells_within,
+    flatten_terms,
+    log_joint_paired,
+    log_table,
+)
+from synrisk.posterior import Posterior
+from synrisk.result import TIE, summarise
+from synrisk.schema import Factor, Numeric
+
+RESPONSES = {
+    "gaussian": (Numeric("y"), [-1.0, 0.3, 2.0]),
+    "bernoulli": (Numeric("y"), [0.0, 1.0]),
+    "categorical": (Factor("y", ("a", "b", "c")), [0.0, 1.0, 2.0]),
+    "poisson": (Numeric("y"), [0.0, 2.0, 5.0]),
+}
+every = pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.name)
+
+
+def posterior(rng, family, n_columns, n_draws):
+    variable, _ = RESPONSES[family.name]
+    log_weights = np.log(rng.dirichlet(np.ones(n_draws)))
+    return Posterior(
+        rng.normal(scale=0.5, size=(n_draws, n_columns, family.n_predictors(variable))),
+        rng.uniform(0.5, 1.5, size=(n_draws, len(family.auxiliary))),
+        log_weights,
+        (),
+        (),
+    )
+
+
+def case(families, shape, parents, n=7, n_draws=13, seed=0):
+    """Blocks of a plan for the kernels and for the reference, with random terms and guesses."""
+    rng = np.random.default_rng(seed)
+    truth = np.stack([rng.integers(0, size, n) for size in shape], axis=1)
+    compiled, reference, draws = [], [], []
+    for own, family in enumerate(families):
+        values = RESPONSES[family.name][1]
+        guesses = np.stack([rng.permutation(values)[: shape[own]] for _ in range(n)])
+        terms = [TermValues((), np.ones((n, 1)))]
+        terms += [
+            TermValues((axis,), rng.normal(size=(n, shape[axis], 2))) for axis in parents[own]
+        ]
+        if len(parents[own]) > 1:
+            size = tuple(shape[axis] for axis in parents[own])
+            terms.append(TermValues(parents[own], rng.normal(size=(n, *size, 1))))
+        n_columns = sum(term.values.shape[-1] for term in terms)
+        of_model = posterior(rng, family, n_columns, n_draws)
+        omega = rng.uniform(0.3, 1.2, n)
+        flat, places = flatten_terms(terms, parents[own], shape)
+        laid = KernelDraws.of(family, of_model)
+        compiled.append(ModelBlock(laid, own, parents[own], flat, places, guesses, truth, omega))
+        reference.append(
+            plain.ModelBlock(
+                family, of_model.coefficients, of_model.auxiliary, own, parents[own],
+                tuple(plain.TermValues(t.axes, t.values) for t in terms), guesses, truth, omega,
+            )
+        )  # fmt: skip
+        draws.append(of_model)
+    return compiled, reference, draws
+
+
+@every
+@pytest.mark.parametrize("m", [1, 3])
+def test_tables_equal_the_reference(family, m):
+    size = len(RESPONSES[family.name][1])
+    shape, parents = (3, 2, size), ((), (), (0, 1))
+    families = [FAMILIES[0], FAMILIES[1], family]
+    compiled, reference, draws = case(families, shape, parents)
+    log_g = np.random.default_rng(1).normal(scale=3.0, size=(m, 13))
+    log_g -= log_g.max(axis=1, keepdims=True)
+    for one, other, of_model in zip(compiled, reference, draws, strict=True):
+        expected = plain.log_table(other, log_g, of_model.log_weights)
+        found = log_table(one, log_g, shape)
+        np.testing.assert_allclose(found, expected.reshape(found.shape), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_paired_joint_equals_the_reference(seed):
+    shape, parents = (3, 2, 3, 3), ((), (0,), (0, 1), (1,))
+    order = [FAMILIES[k] for k in (0, 1, 2, 3)]
+    compiled, reference, draws = case(order, shape, parents, seed=seed)
+    log_g = np.random.default_rng(seed).normal(scale=3.0, size=(2, 13))
+    log_g -= log_g.max(axis=1, keepdims=True)
+    log_v = sum(of_model.log_weights for of_model in draws)
+    expected = plain.log_joint_paired(reference, log_g, log_v)
+    found = log_joint_paired(compiled, log_g, shape)
+    np.testing.assert_allclose(found, expected.reshape(found.shape), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("far", [0.0, 30.0, 1e3, 1e5])
+@pytest.mark.parametrize("m", [1, 2, 300])
+def test_cells_whose_sums_underflow_are_taken_in_logs(far, m):
+    """The far guess favours the last draw by e^far, the release the first by e^2000."""
+    family = FAMILIES[0]
+    draws = Posterior(
+        np.array([0.0, 0.5, 1.0]).reshape(3, 1, 1), np.ones((3, 1)), np.log([0.2, 0.5, 0.3]), (), ()
+    )
+    flat, places = flatten_terms([TermValues((), np.ones((1, 1)))], (), (2,))
+    guesses, truth, omega = np.array([[0.0, far]]), np.array([[0]]), np.ones(1)
+    block = ModelBlock(KernelDraws.of(family, draws), 0, (), flat, places, guesses, truth, omega)
+    log_g = np.tile([0.0, -900.0, -2000.0], (m, 1))
+    log_w = -0.5 * (guesses[0][:, None] - draws.coefficients[:, 0, 0]) ** 2
+    log_w = log_w - log_w[0] + draws.log_weights
+    expected = m * (logsumexp(log_w + log_g[0], axis=1) - logsumexp(log_w, axis=1))
+    found = log_table(block, log_g, (2,))[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-9 * max(far, 1))
+
+
+@every
+def test_compiled_densities_equal_the_familys_but_for_terms_of_y(family):
+    values = RESPONSES[family.name][1]
+    rng = np.random.default_rng(0)
+    of_model = posterior(rng, family, 3, 9)
+    y, matrix = rng.choice(values, 11), rng.normal(size=(11, 3))
+    found = np.zeros(9)
+    add_log_density(KernelDraws.of(family, of_model), y, matrix, found)
+    expected = plain.row_log_density(
+        family, y, matrix, of_model.coefficients, of_model.auxiliary
+    ).sum(axis=1)
+    np.testing.assert_allclose(found - found[0], expected - expected[0], atol=1e-11)
+
+
+def test_exponential_and_logarithm():
+    x = np.concatenate([np.linspace(-700, 700, 100_001), [0.0, 1e-300, -1e-9]])
+    found = x.copy()
+    exponentiate(found)
+    np.testing.assert_allclose(found, np.exp(x), rtol=5e-14)
+    near = np.linspace(-1, 1, 1001)
+    found = near.copy()
+    exponentiate(found)
+    np.testing.assert_allclose(found, np.exp(near), rtol=1e-15)
+    extremes = np.array([-np.inf, -1e308, 1e308, np.inf])
+    exponentiate(extremes)
+    assert (extremes[:2] < 1e-300).all()
+    assert (extremes[2:] > 1e300).all()
+    for value in np.exp(np.linspace(-600, 600, 2001)):
+        assert logarithm(value) == pytest.approx(np.log(value), rel=1e-15, abs=2e-16)
+
+
+def test_cells_within():
+    shape = (2, 3, 4)
+    cells = np.arange(24).reshape(shape)
+    for some in ((), (0,), (1,), (0, 2), (0, 1, 2)):
+        index = cells_within((0, 1, 2), some, shape).reshape(shape)
+        for cell in np.ndindex(shape):
+            part = tuple(cell[a] for a in some)
+            size = tuple(shape[a] for a in some)
+            expected = np.ravel_multi_index(part, size) if some else 0
+            assert index[cell] == expected
+    assert cells_within((0, 1, 2), (0, 1, 2), shape).tolist() == cells.ravel().tolist()
+
+
+def test_summaries_equal_plain_numpy():
+    rng = np.random.default_rng(0)
+    n, shape = 9, (3, 2, 4)
+    log_likelihood = rng.normal(scale=2.0, size=(n, 24))
+    log_likelihood[3] = 0.0  # all tied
+    prior = rng.dirichlet(np.ones(24), size=n)
+    prior[5, 7] = 0.0
+    prior[5] /= prior[5].sum()
+    truth = np.stack([rng.integers(0, s, n) for s in shape], axis=1)
+    truth[5] = (0, 0, 0)
+    with np.errstate(divide="ignore"):
+        log_prior = np.log(prior)
+    log_p = log_prior + log_likelihood
+    log_p -= logsumexp(log_p, axis=1, keepdims=True)
+    p = np.exp(log_p).reshape(n, *shape)
+    found = summarise(log_likelihood.copy(), log_prior, truth, shape, keep=True)
+    index = (np.arange(n), *truth.T)
+    np.testing.assert_allclose(found.probability, p[index], rtol=1e-13)
+    np.testing.assert_allclose(found.prior, prior.reshape(p.shape)[index], rtol=1e-13)
+    with np.errstate(invalid="ignore"):
+        difference = log_p - log_p.reshape(p.shape)[index][:, None]
+    rank = (difference > TIE).sum(axis=1) + ((np.abs(difference) <= TIE).sum(axis=1) + 1) / 2
+    np.testing.assert_array_equal(found.rank, rank)
+    np.testing.assert_array_equal(found.n_guesses, [24 - (i == 5) for i in range(n)])
+    for axis in range(3):
+        others = tuple(1 + a for a in range(3) if a != axis)
+        np.testing.assert_allclose(found.marginals[axis], p.sum(axis=others), rtol=1e-12)
+        np.testing.assert_array_equal(found.best[:, axis], p.sum(axis=others).argmax(axis=1))
+    np.testing.assert_allclose(found.joint, log_p.reshape(p.shape), rtol=0, atol=1e-12)
+
+
+@every
+def test_kernels_are_made_once(family):
+    assert model_kernels(family) is model_kernels(family)
