@@ -1,47 +1,53 @@
 """The twin guard: a released column that gives a synthesized one away makes every risk void.
 
 A column C gives a variable V away where it determines V by more than chance: as a recoding, as a
-function of fewer groups, or as a monotone transform. The chance is that of an arrangement at
-random: of the n!/Π n_v! ways to lay V's values beside C, how many would look like that. A column
-whose values all differ determines everything, but so would any arrangement: the chance is 1.
+function of fewer groups, or as a monotone transform, a few records excepted. The chance is that of
+an arrangement at random: of the n!/Π n_v! ways to lay V's values beside C, how many would look like
+that. A column whose values all differ determines everything, but so would any arrangement: the
+chance is 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from scipy.special import gammaln
 
 from synrisk.errors import DisclosureError
-from synrisk.schema import Columns, Factor, IntArray
+from synrisk.schema import BoolArray, Columns, Factor, IntArray, as_real_numbers
 from synrisk.synthesizer import Synthesizer
 
 _BY_CHANCE = np.log(1e-4)
-_COMPARABLE = (
-    0.5  # the share of records at which C must have a value, and of V's values it resolves
-)
+_EXCEPTIONS = 0.02  # the share of records that may be out of line
+_RESOLVED = 0.5  # a monotone column must tell at least this share of V's values apart
+_LEAST_MONOTONE = 20  # distinct values; with fewer, a good predictor may be monotone by luck
+_LEAST_TRANSFORMED = 4  # records for a transform to be recognised by its formula
+_EXACT = 1e-9  # how far from 1 a transform's correlation may be
+_SAME_ROWS = 0.99  # the share of equal values that shows rows to be in the same order
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Released:
     """One synthetic dataset: all its columns, the plan's columns encoded, and the rows of those."""
 
     frame: pd.DataFrame
     columns: Columns
-    kept: Any
+    kept: BoolArray
 
 
 def refuse_twins(synthesizer: Synthesizer, release: Sequence[Released]) -> None:
     """Raise if a released column gives a synthesized variable away."""
     for number, dataset in enumerate(release, 1):
         candidates = [c for c in dataset.frame.columns if c not in synthesizer.plan.synthesized]
+        unchanged = _unchanged(synthesizer, dataset.frame, candidates)
         for variable in synthesizer.plan.synthesized:
             for column in candidates:
-                if _leaks(synthesizer, dataset, column, variable):
+                if _leaks(synthesizer, dataset, column, variable, unchanged):
                     raise DisclosureError(
                         f"Synthetic dataset {number}: the column {column!r} gives the synthesized "
                         f"{variable!r} away: in the confidential data it determines it (a "
@@ -50,32 +56,69 @@ def refuse_twins(synthesizer: Synthesizer, release: Sequence[Released]) -> None:
                     )
 
 
-def _leaks(synthesizer: Synthesizer, dataset: Released, column: str, variable: str) -> bool:
+def _leaks(
+    synthesizer: Synthesizer, dataset: Released, column: str, variable: str, unchanged: set[str]
+) -> bool:
     ordered = not isinstance(synthesizer.schema.variables[variable], Factor)
-    truth = synthesizer.columns[variable]
     released = dataset.frame[column]
-    beside = []  # values of the column beside the confidential values of the variable
-    if column in synthesizer.data.columns:
-        beside.append(synthesizer.data[column])
-    if len(released) == synthesizer.n_records:
-        beside.append(released)
-    if not any(determines(values, truth, ordered=ordered) for values in beside):
+    if _is_row_counter(released):
+        return False  # it says no more than the order of the rows
+    # Another column that is unchanged shows that the rows stand as in the confidential data.
+    beside = _beside(synthesizer, released, variable, same_rows=bool(unchanged - {column}))
+    if not any(determines(values, truth, ordered=ordered) for values, truth in beside):
         return False
-    unchanged = (
-        column in synthesizer.data.columns
-        and len(released) == synthesizer.n_records
-        and _same(synthesizer.data[column], released)
-    )
     # Derived from the synthetic values (Income as exp of the synthetic LogIncome) it is harmless.
     own = dataset.columns[variable]
-    return unchanged or not determines(released[dataset.kept], own, ordered=ordered)
+    return column in unchanged or not determines(released[dataset.kept], own, ordered=ordered)
+
+
+def _beside(
+    synthesizer: Synthesizer, released: pd.Series[Any], variable: str, *, same_rows: bool
+) -> Iterator[tuple[pd.Series[Any], npt.NDArray[Any]]]:
+    """Yield values of a released column beside the confidential values of the variable."""
+    truth, data = synthesizer.columns[variable], synthesizer.data
+    name = str(released.name)
+    if len(released) == len(data):
+        yield released, truth
+    if not released.index.equals(data.index) and released.index.is_unique:
+        positions = data.index.get_indexer(released.index)  # rows moved or left out, labels kept
+        if (positions >= 0).all():
+            yield released, truth[positions]
+    shuffled = name in data.columns and not same_rows
+    if shuffled and released.isin(data[name]).mean() >= 1 - _EXCEPTIONS:
+        yield data[name], truth  # these are its values, in whatever order
+
+
+def _unchanged(
+    synthesizer: Synthesizer, released: pd.DataFrame, candidates: Sequence[str]
+) -> set[str]:
+    """Return the released columns that hold the confidential values in the same rows."""
+    if len(released) != synthesizer.n_records:
+        return set()
+    shared = [name for name in candidates if name in synthesizer.data.columns]
+    return {
+        name
+        for name in shared
+        if synthesizer.data[name].nunique() > 1 and _same(synthesizer.data[name], released[name])
+    }
 
 
 def _same(one: pd.Series[Any], other: pd.Series[Any]) -> bool:
-    return bool(np.array_equal(one.astype(str).to_numpy(), other.astype(str).to_numpy()))
+    numbers, n_text = as_real_numbers(one)
+    others, n_other_text = as_real_numbers(other)
+    if n_text or n_other_text:
+        equal = one.astype(str).to_numpy() == other.astype(str).to_numpy()
+    else:
+        equal = numbers == others
+    return bool(np.mean(equal) >= _SAME_ROWS)
 
 
-def determines(column: pd.Series[Any], values: Any, *, ordered: bool) -> bool:
+def _is_row_counter(column: pd.Series[Any]) -> bool:
+    numbers, n_text = as_real_numbers(column)
+    return not n_text and len(numbers) > 1 and bool((np.diff(numbers) == 1).all())
+
+
+def determines(column: pd.Series[Any], values: npt.NDArray[Any], *, ordered: bool) -> bool:
     """Tell whether `column` determines `values` by more than chance.
 
     Parameters
@@ -88,24 +131,51 @@ def determines(column: pd.Series[Any], values: Any, *, ordered: bool) -> bool:
         Whether an order of the values means something.
     """
     known = column.notna().to_numpy()
-    if known.sum() < _COMPARABLE * len(known) or known.sum() < 2:
+    if known.sum() < 2:
         return False
-    groups, sortable = _groups(column[known])
-    _, codes, counts = np.unique(values[known], return_inverse=True, return_counts=True)
+    column, values = column[known], values[known]
+    numbers, n_text = as_real_numbers(column)
+    if ordered and not n_text and _is_transform(numbers, values.astype(np.float64)):
+        return True
+    groups, sortable = (_codes(numbers), True) if not n_text else _groups(column)
+    _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
     n_groups, n_values = int(groups.max()) + 1, len(counts)
     if n_groups < 2 or n_values < 2:
         return False
-    log_arrangements = gammaln(len(codes) + 1) - gammaln(counts + 1).sum()
-    low, high = _range_by_group(groups, codes, n_groups)
+    n = len(codes)
+    log_arrangements = gammaln(n + 1) - gammaln(counts + 1).sum()
     chances = []
-    if (low == high).all():
-        chances.append(n_groups * np.log(n_values) - log_arrangements)
+    n_off = n - _n_agreeing(groups, codes)
+    if n_off <= _EXCEPTIONS * n:
+        # That many records may be anywhere, the others follow a map of groups to values.
+        log_maps = n_groups * np.log(n_values)
         if n_groups == n_values:
-            chances.append(gammaln(n_values + 1) - log_arrangements)
-    if ordered and sortable and n_groups >= _COMPARABLE * n_values and _monotone(low, high):
-        inside = 0.0 if (low == high).all() else gammaln(np.bincount(groups) + 1).sum()
-        chances.append(np.log(2.0) + inside - log_arrangements)
+            log_maps = min(log_maps, gammaln(n_values + 1))
+        chances.append(log_maps + 2 * n_off * np.log(n) - log_arrangements)
+    if ordered and sortable and n_groups >= max(_RESOLVED * n_values, _LEAST_MONOTONE):
+        n_off, log_inside = _out_of_order(groups, codes)
+        if n_off <= _EXCEPTIONS * n:
+            log_ways = np.log(2.0) + log_inside + 2 * n_off * np.log(n)
+            chances.append(log_ways - log_arrangements)
     return any(chance < _BY_CHANCE for chance in chances)
+
+
+def _is_transform(column: npt.NDArray[Any], values: npt.NDArray[Any]) -> bool:
+    """Tell whether the column is linear in the values, their logarithm, exponential or root."""
+    if len(np.unique(values)) < _LEAST_TRANSFORMED:
+        return False
+    with np.errstate(all="ignore"):
+        forms = [values, np.log(values), np.exp(values), np.sqrt(values), values**2, 1 / values]
+        for form in forms:
+            if np.isfinite(form).all() and np.isfinite(column).all():
+                correlation = np.corrcoef(column, form)[0, 1]
+                if abs(correlation) > 1 - _EXACT:
+                    return True
+    return False
+
+
+def _codes(values: npt.NDArray[Any]) -> IntArray:
+    return np.unique(values, return_inverse=True)[1].astype(np.int64)
 
 
 def _groups(column: pd.Series[Any]) -> tuple[IntArray, bool]:
@@ -115,13 +185,19 @@ def _groups(column: pd.Series[Any]) -> tuple[IntArray, bool]:
         return pd.factorize(column.astype(str))[0].astype(np.int64), False
 
 
-def _range_by_group(groups: IntArray, codes: IntArray, n_groups: int) -> tuple[IntArray, IntArray]:
-    low = np.full(n_groups, codes.max(), dtype=np.int64)
-    high = np.zeros(n_groups, dtype=np.int64)
-    np.minimum.at(low, groups, codes)
-    np.maximum.at(high, groups, codes)
-    return low, high
+def _n_agreeing(groups: IntArray, codes: IntArray) -> int:
+    """Return how many records have the most frequent value of their group."""
+    pairs, counts = np.unique(groups * (codes.max() + 1) + codes, return_counts=True)
+    most = np.zeros(groups.max() + 1, dtype=np.int64)
+    np.maximum.at(most, pairs // (codes.max() + 1), counts)
+    return int(most.sum())
 
 
-def _monotone(low: IntArray, high: IntArray) -> bool:
-    return bool((high[:-1] <= low[1:]).all() or (low[:-1] >= high[1:]).all())
+def _out_of_order(groups: IntArray, codes: IntArray) -> tuple[int, float]:
+    """Return how many neighbours by group fall where most rise, and the log of orders in groups."""
+    by_group = codes[np.lexsort((codes, groups))]
+    falls, reverse = int((np.diff(by_group) < 0).sum()), codes[np.lexsort((-codes, groups))]
+    rises = int((np.diff(reverse) > 0).sum())
+    determined = _n_agreeing(groups, codes) == len(codes)
+    inside = 0.0 if determined else float(gammaln(np.bincount(groups) + 1).sum())
+    return min(falls, rises), inside
