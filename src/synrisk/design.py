@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ import pandas as pd
 
 from synrisk import formula as formulas
 from synrisk.errors import DataError, FormulaError, SynriskError, counted
-from synrisk.formula import Column, Expression
+from synrisk.formula import Call, Column, Expression
 from synrisk.schema import Columns, Factor, FloatArray, IntArray, Label, Schema
 
 _SAME = 1e-12  # relative difference allowed between a row encoded alone and among others
@@ -32,8 +32,10 @@ class Part:
 
     expression: Expression
     level: Label | None = None  # of a factor
-    index: int | None = None  # of a spline or polynomial
+    index: int | None = None  # of a spline or polynomial, as formulaic counts
+    order: int = 1  # of a spline or polynomial, from 1 as R counts
     against_reference: bool = False
+    shows_level: bool = True  # whether the level may be shown in a message
 
     def __str__(self) -> str:
         shown = formulas.write(self.expression)
@@ -42,6 +44,11 @@ class Part:
         if self.level is not None:
             return f"{shown}[{'T.' if self.against_reference else ''}{self.level}]"
         return shown
+
+    @property
+    def public(self) -> str:
+        """The name without a level that was read off the data."""
+        return str(self) if self.shows_level else f"{formulas.write(self.expression)}[*]"
 
 
 @dataclass(frozen=True)
@@ -53,8 +60,13 @@ class DesignColumn:
     def __str__(self) -> str:
         return ":".join(str(part) for part in self.parts) or "Intercept"
 
+    @property
+    def public(self) -> str:
+        """The name without levels that were read off the data."""
+        return ":".join(part.public for part in self.parts) or "Intercept"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class DesignTerm:
     """The columns of one term, and how to compute them from any rows."""
 
@@ -82,7 +94,7 @@ class DesignTerm:
         return values
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Design:
     """The frozen design of one regression."""
 
@@ -107,14 +119,17 @@ class Design:
         terms = []
         if parsed.intercept:
             terms.append(DesignTerm("Intercept", (), (DesignColumn(()),), encoder, None))
+        _check_degrees(parsed, rows)
+        whole: FloatArray = np.ones((n_rows, 1 if parsed.intercept else 0))
         if parsed.terms:
-            terms.extend(_freeze_terms(parsed, encoder, rows))
+            frozen, whole = _freeze_terms(parsed, encoder, rows)
+            terms.extend(frozen)
         design = cls(tuple(terms))
-        _check_row_local(design, parsed, rows, n_rows)
+        _check_row_local(design, whole, parsed, rows, n_rows)
         return design
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _Encoder:
     """Neutral names, and the frozen levels of numeric columns that ``C()`` makes factors of."""
 
@@ -154,6 +169,11 @@ class _Encoder:
         return ast.unparse(
             ast.parse(formulas.write_for_formulaic(node, self.numbers.__getitem__), mode="eval")
         )
+
+    def shows_levels(self, name: str) -> bool:
+        """Tell whether a factor's levels were listed by somebody, not read off the values."""
+        variable = self.schema.variables[name]
+        return isinstance(variable, Factor) and variable.declared
 
     def labels(self, name: str) -> tuple[Label, ...]:
         """Return the levels of a factor, whether it is one or is made one."""
@@ -198,31 +218,34 @@ def _factor_column(node: Expression, schema: Schema) -> str | None:
     return formulas.as_factor(node)
 
 
-def _freeze_terms(parsed: formulas.Formula, encoder: _Encoder, rows: Columns) -> list[DesignTerm]:
+def _freeze_terms(
+    parsed: formulas.Formula, encoder: _Encoder, rows: Columns
+) -> tuple[list[DesignTerm], FloatArray]:
     nodes = {encoder.text(factor): factor for term in parsed.terms for factor in term}
     texts = [":".join(encoder.text(factor) for factor in term) for term in parsed.terms]
     one = "1" if parsed.intercept else "0"
     frame = encoder.frame(rows, parsed.predictors, "The confidential data", DataError)
     with np.errstate(all="ignore"):
-        spec = _freeze_spec(" + ".join([one, *texts]), frame, parsed.text)
+        matrix = _freeze_matrix(" + ".join([one, *texts]), frame, parsed.text)
+    spec = matrix.model_spec
     structure = {frozenset(str(f) for f in entry.term.factors): entry for entry in spec.structure}
+    first = _first_indices(spec.column_names)
     terms = []
     for term, text in zip(parsed.terms, texts, strict=True):
         entry = structure[frozenset(encoder.text(factor) for factor in term)]
-        columns = tuple(_design_column(name, nodes, encoder) for name in entry.columns)
+        columns = tuple(_design_column(name, nodes, encoder, first) for name in entry.columns)
         label = ":".join(formulas.write(factor) for factor in term)
         restricted = spec.subset(f"{text} - 1")
         terms.append(DesignTerm(label, formulas.variables(term), columns, encoder, restricted))
-    return terms
+    return terms, np.asarray(matrix, dtype=np.float64)
 
 
-def _freeze_spec(text: str, frame: pd.DataFrame, shown: str) -> Any:
+def _freeze_matrix(text: str, frame: pd.DataFrame, shown: str) -> Any:
     # No value is missing here; what a function makes NaN (a log) is counted where it is evaluated.
     with contextlib.suppress(Exception):  # not chained: its message may hold values
-        matrix = formulaic.Formula(text, _ordering="none").get_model_matrix(
+        return formulaic.Formula(text, _ordering="none").get_model_matrix(
             frame, na_action="ignore", output="numpy", context={}
         )
-        return matrix.model_spec
     raise FormulaError(
         f"Formula {shown!r} cannot be encoded on the confidential data: check the options of its "
         "functions (a spline's df and knots, a polynomial's degree)."
@@ -238,7 +261,20 @@ def _materialize(
     raise error(f"{label} cannot be computed for these rows.")
 
 
-def _design_column(name: str, nodes: Mapping[str, Expression], encoder: _Encoder) -> DesignColumn:
+def _first_indices(names: Iterable[str]) -> dict[str, int]:
+    """Return for each spline or polynomial the number before formulaic's first index."""
+    first: dict[str, int] = {}
+    for piece in (piece for name in names for piece in name.split(":")):
+        text, _, inside = piece.rpartition("[")
+        if inside.removesuffix("]").isdigit():
+            index = int(inside.removesuffix("]")) - 1
+            first[text] = min(first.get(text, index), index)
+    return first
+
+
+def _design_column(
+    name: str, nodes: Mapping[str, Expression], encoder: _Encoder, first: Mapping[str, int]
+) -> DesignColumn:
     """Read formulaic's name of a column: ``c0[T.2]:np.log(n0)``; neutral, so unambiguous."""
     parts = []
     for piece in name.split(":"):
@@ -247,14 +283,32 @@ def _design_column(name: str, nodes: Mapping[str, Expression], encoder: _Encoder
         column = _factor_column(node, encoder.schema)
         if column is not None:
             level = encoder.labels(column)[int(key.removeprefix("T."))]
-            parts.append(Part(node, level=level, against_reference=key.startswith("T.")))
+            against = key.startswith("T.")
+            shown = encoder.shows_levels(column)
+            parts.append(Part(node, level=level, against_reference=against, shows_level=shown))
         else:
-            parts.append(Part(node, index=int(key) if key else None))
+            index = int(key) if key else None
+            parts.append(Part(node, index=index, order=1 if index is None else index - first[text]))
     return DesignColumn(tuple(parts))
 
 
-def _check_row_local(design: Design, parsed: formulas.Formula, rows: Columns, n_rows: int) -> None:
-    """Raise unless rows encoded alone, in part or reversed equal the same rows encoded together.
+def _check_degrees(parsed: formulas.Formula, rows: Columns) -> None:
+    """Raise where a polynomial has as many columns as its column has values, as R does."""
+    for node in (factor for term in parsed.terms for factor in term):
+        if isinstance(node, Call) and node.function == "poly":
+            degree = dict(node.options).get("degree", 1)
+            n_values = min(len(np.unique(rows[name])) for name in formulas.variables((node,)))
+            if not isinstance(degree, tuple) and degree >= n_values:
+                raise FormulaError(
+                    f"Formula {parsed.text!r}: the degree of {formulas.write(node)} must be less "
+                    f"than the number of distinct values, {n_values}."
+                )
+
+
+def _check_row_local(
+    design: Design, whole: FloatArray, parsed: formulas.Formula, rows: Columns, n_rows: int
+) -> None:
+    """Raise unless rows encoded term by term, alone, in part or reversed equal the whole matrix.
 
     Whatever depends on other rows (a mean that is taken anew, a lag) would give a guess's row
     another encoding than the fit's.
@@ -263,11 +317,12 @@ def _check_row_local(design: Design, parsed: formulas.Formula, rows: Columns, n_
     full = design.matrix(rows, n_rows, what, DataError)
     scale = np.maximum(np.abs(full).max(axis=0), 1.0)
     step = max(1, math.isqrt(n_rows))
+    parts = [(full, whole)]
     for subset in ([0], [n_rows - 1], list(range(0, n_rows, step))[::-1]):
         part = {name: values[subset] for name, values in rows.items()}
-        alone = design.matrix(part, len(subset), what, DataError)
-        if not (np.abs(alone - full[subset]) <= _SAME * scale).all():
-            raise FormulaError(
-                f"Formula {parsed.text!r}: a row's encoding depends on the other rows, so a guess "
-                "cannot be encoded. Compute such columns in the data beforehand."
-            )
+        parts.append((design.matrix(part, len(subset), what, DataError), whole[subset]))
+    if not all((np.abs(found - expected) <= _SAME * scale).all() for found, expected in parts):
+        raise FormulaError(
+            f"Formula {parsed.text!r}: a row's encoding depends on the other rows, so a guess "
+            "cannot be encoded. Compute such columns in the data beforehand."
+        )

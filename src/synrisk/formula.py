@@ -10,8 +10,10 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
+
+import numpy as np
 
 from synrisk.errors import FormulaError, listed, nearest
 
@@ -55,6 +57,7 @@ class Call:
     function: str
     argument: Expression
     options: tuple[tuple[str, Literal], ...] = ()
+    written: str = field(default="", compare=False)  # as in the formula, without blanks
 
 
 Expression: TypeAlias = Column | Number | Operation | Negative | Call
@@ -83,7 +86,9 @@ _OPTIONS: Mapping[str, Mapping[str, str]] = {
 _SECOND_ARGUMENT = {"bs": "df", "poly": "degree"}  # what R calls an unnamed second argument
 FUNCTIONS = tuple(sorted((*_OPTIONS, "as.factor", "factor")))
 _CONTINUED = "extrapolation='extend'"
-_MOST_TOKENS, _MOST_NESTED = 2_000, 40
+_MOST_TOKENS, _MOST_NESTED, _MOST_TERMS, _MOST_OPERATIONS = 2_000, 40, 2_000, 100
+_LARGEST_OPTION = {"df": 200.0, "degree": 20.0}  # of a spline or polynomial
+_MOST_KNOTS = 200
 
 
 @dataclass(frozen=True)
@@ -130,13 +135,16 @@ def write(
     *,
     column: Callable[[str], str] = str,
     function: Callable[[str], str] = str,
+    number: Callable[[float], str] | None = None,
     power: str = " ** ",
     space: str = " ",
 ) -> str:
     """Write an expression as text; the defaults write it as formulaic names it."""
 
     def down(inner: Expression, binding: int = 0) -> str:
-        text = write(inner, column=column, function=function, power=power, space=space)
+        text = write(
+            inner, column=column, function=function, number=number, power=power, space=space
+        )
         return f"({text})" if _binding(inner) < binding else text
 
     own = _binding(node)
@@ -144,7 +152,7 @@ def write(
         case Column(name):
             return column(name)
         case Number(value):
-            return _plain(value)
+            return (number or _plain)(value)
         case Negative(of):
             return f"-{down(of, own)}"
         case Operation("**", left, right):
@@ -194,6 +202,7 @@ def write_for_formulaic(node: Expression, column: Callable[[str], str]) -> str:
         node,
         column=column,
         function=lambda name: f"np.{name}" if name in _ELEMENTWISE else name,
+        number=lambda value: repr(float(value)),  # integers would grow without bound in a power
     )
 
 
@@ -240,6 +249,8 @@ class _Terms:
         for left, right in itertools.product(self.terms, other.terms):
             product = tuple(dict.fromkeys(left + right))
             products.setdefault(frozenset(product), product)
+            if len(products) > _MOST_TERMS:
+                raise FormulaError(f"A formula of more than {_MOST_TERMS:,} terms is not read.")
         return _Terms(tuple(products.values()))
 
 
@@ -269,9 +280,9 @@ class _Parser:
             yield kind, found.group(kind)
             position = found.end()
 
-    def _error(self, why: str) -> FormulaError:
+    def _error(self, why: str, hint: str = "") -> FormulaError:
         return FormulaError(
-            f"Formula {self._shown!r}: {why}. Formulas are made of columns, numbers, "
+            f"Formula {self._shown!r}: {why}.{hint} Formulas are made of columns, numbers, "
             f"+ - * : / ^ ( ) and the functions {listed(FUNCTIONS, 30)}."
         )
 
@@ -404,8 +415,11 @@ class _Parser:
     def _call(self, name: str) -> Call:
         function = "C" if name in FACTOR_SPELLINGS else name
         if function not in _OPTIONS:
-            raise self._error(f"the function {name} is not known{nearest(name, FUNCTIONS)}")
+            raise self._error(f"the function {name} is not known", nearest(name, FUNCTIONS))
+        start = self._at - 2
         argument = self._arithmetic()
+        if self._at - start > 2 * _MOST_OPERATIONS:
+            raise FormulaError(f"A function of over {_MOST_OPERATIONS} operations is not read.")
         if function == "C" and not isinstance(argument, Column):
             raise self._error(f"{name}(…) takes a column")
         if any(_contains(argument, wide) for wide in _WIDE) or _contains(argument, "C"):
@@ -416,7 +430,8 @@ class _Parser:
         while self._accept(","):
             options |= self._option(name, function)
         self._expect(")")
-        return Call(function, argument, tuple(sorted(options.items())))
+        written = "".join(token for _, token in self._tokens[start : self._at])
+        return Call(function, argument, tuple(options.items()), written)
 
     def _option(self, name: str, function: str) -> dict[str, Literal]:
         if self._kind() == "name":
@@ -435,6 +450,10 @@ class _Parser:
             return {"lower_bound": value[0], "upper_bound": value[1]}
         if known[key] == "knots" and not isinstance(value, tuple):
             value = (float(value),)
+        largest = _LARGEST_OPTION.get(known[key], np.inf)
+        many = isinstance(value, tuple) and len(value) > _MOST_KNOTS
+        if many or (not isinstance(value, tuple) and not -1e300 < value <= largest):
+            raise self._error(f"{key} of {name}(…) is too large; at most {largest:g} is read")
         return {known[key]: value}
 
     def _value(self) -> Literal:

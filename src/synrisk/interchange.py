@@ -2,14 +2,17 @@
 
 Every parameter of the regression has a set of spellings; a column of the table is matched by its
 name, then by its name as R mangles it (``X.Intercept.``). What is missing, left over or ambiguous
-is an error that lists both sides: nothing is guessed.
+is an error that lists both sides: nothing is guessed. Levels that were read off the data do not
+stand in messages: ``Race[*]``.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,27 +23,41 @@ from synrisk import formula as formulas
 from synrisk.design import Design, DesignColumn, Part
 from synrisk.errors import DrawsError, OptionError, counted, listed
 from synrisk.families import Family
-from synrisk.formula import FACTOR_SPELLINGS, Call, Column
+from synrisk.formula import FACTOR_SPELLINGS, Call
 from synrisk.posterior import Posterior, parameter_names
-from synrisk.schema import MISSING_LABEL, Factor, FloatArray, Label, Variable
+from synrisk.schema import MISSING_LABEL, Factor, FloatArray, Label, Variable, as_real_numbers
 
-# Columns that samplers and packages add to their draws. They are dropped where no parameter has
-# that name; the last row only where the column really counts rows (it holds whole numbers).
+# Columns that samplers and packages add to their draws. They are dropped where neither a parameter
+# nor a column of the confidential data has that name; counters only where they count (1, 2, 3, …
+# for R's X, whole numbers for the others).
 BOOKKEEPING = (
-    "lp__", "lprior", "log-posterior", "log.posterior", "mean_PPD", "deviance",
-    ".chain", ".iteration", ".draw", "Unnamed: 0", "rownames",
+    "lp__", "accept_stat__", "stepsize__", "treedepth__", "n_leapfrog__", "divergent__",
+    "energy__", "log_p__", "log_g__",  # Stan
+    "lprior", "log-posterior", "log.posterior", "mean_PPD",  # brms, rstanarm
+    "deviance",  # JAGS
+    ".chain", ".iteration", ".draw", "Unnamed: 0", "rownames",  # posterior, write.csv
 )  # fmt: skip
-BOOKKEEPING_PATTERNS = (r".*__", r"prior_.*")  # Stan's sampler columns; brms' prior draws
+BOOKKEEPING_PATTERN = r"prior_(Intercept|b|b_.*|sigma.*)"  # brms' draws from the prior
 BOOKKEEPING_COUNTERS = ("chain", "iteration", "draw", "X")
 WEIGHT_COLUMNS = ("weight", ".weight")
 LOG_WEIGHT_COLUMNS = ("log_weight", ".log_weight")
 _INTERCEPTS = ("Intercept", "(Intercept)")
 _VECTOR = re.compile(r"(?P<stem>beta|b|coef|theta)(?:\.(?P<dot>\d+)|\[(?P<bracket>\d+)\])")
-# What brms makes of symbols in names (its documentation, and rename() in its sources).
+# What brms makes of symbols in the names of terms (rename() in its sources).
 _BRMS_SYMBOLS = {
     **dict.fromkeys(" ()[],\"'?", ""),
     "+": "P", "-": "M", "*": "MU", "/": "D", "^": "E", "=": "EQ",
 }  # fmt: skip
+_NUMBER = re.compile(r"(?<![\w.\]])(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.])")
+_MOST_NAMES = 5_000  # spellings of one column as R mangles them
+
+
+@dataclass(frozen=True)
+class _Parameter:
+    """A parameter: of a level (its code, else 0) and design column, or auxiliary (code -1)."""
+
+    code: int
+    column: int
 
 
 def read_draws(
@@ -49,181 +66,267 @@ def read_draws(
     response: Variable,
     design: Design,
     rename: Mapping[str, str],
+    data_columns: frozenset[str] = frozenset(),
 ) -> Posterior:
-    """Return the posterior that `table` holds for a regression of `response` by `design`."""
+    """Return the posterior that `table` holds for a regression of `response` by `design`.
+
+    Parameters
+    ----------
+    table
+        A row a draw.
+    family, response, design
+        The regression.
+    rename
+        ``{column: parameter}``.
+    data_columns
+        The columns of the confidential data: a column of draws with such a name may be a
+        coefficient of another model, and is never dropped as bookkeeping.
+    """
     what = f"Draws for {response.name!r}"
     if not len(table):
         raise DrawsError(f"{what}: the table has no rows.")
     table = table.rename(columns=dict(rename))
     if not table.columns.is_unique:
         raise DrawsError(f"{what}: rename= gives two columns the same name.")
-    spellings = _Spellings.of(family, response, design)
+    spellings = _Spellings(family, response, design)
     matched, left_over = spellings.match([str(name) for name in table.columns], what)
-    weights = _take_weights(table, left_over, what)
-    left_over = [name for name in left_over if not _is_bookkeeping(name, table)]
+    weights = _take_weights(table, left_over, data_columns, what)
+    left_over = [name for name in left_over if not _is_bookkeeping(name, table, data_columns)]
     levels = _levels_with_columns(matched, family, response, what)
     wanted = spellings.wanted(levels)
-    missing = [key for key in wanted if key not in matched]
+    missing = [parameter for parameter in wanted if parameter not in matched]
     if missing or left_over:
         raise DrawsError(_both_sides(what, missing, left_over, table, spellings))
-    used = {key: table[matched[key]] for key in wanted}
-    values = _numbers(used, what)
-    return _assemble(values, wanted, matched, weights, family, response, design)
+    values = _numbers({parameter: table[matched[parameter]] for parameter in wanted}, what)
+    return _assemble(values, matched, weights, family, response, design)
 
 
 # -- spellings ----------------------------------------------------------------------------------
-class _Key(tuple[int, int]):
-    """A parameter: (code of a level, or 0; design column), or (-1, auxiliary)."""
-
-    __slots__ = ()
-
-
 class _Spellings:
     """The names under which each parameter may stand in a table."""
 
-    def __init__(self, shown: dict[_Key, str], n_columns: int, intercept: int | None) -> None:
-        self.shown = shown
-        self._n_columns = n_columns
-        self._intercept = intercept
-        self._exact: dict[str, set[_Key]] = {}
-        self._mangled: dict[str, set[_Key]] = {}
+    def __init__(self, family: Family, response: Variable, design: Design) -> None:
+        self._columns = design.columns
+        self._auxiliary = family.auxiliary
+        self._response = response
+        by_level = isinstance(response, Factor) and bool(family.predictor_levels(response))
+        self._levels: list[Label] = (
+            list(response.levels) if by_level and isinstance(response, Factor) else []
+        )
+        self._shows_levels = isinstance(response, Factor) and response.declared
+        self._shown: dict[str, set[_Parameter]] = {}
+        for parameter in self.parameters():
+            self._shown.setdefault(self.name(parameter), set()).add(parameter)
+        parts = list(dict.fromkeys(part for column in self._columns for part in column.parts))
+        self._plain, self._brms = _index(parts, _canonical), _index(parts, _brms)
+        self._by_parts = {frozenset(column.parts): k for k, column in enumerate(self._columns)}
+        self._mangled: dict[str, set[_Parameter]] = {}
+        for parameter in self.parameters():
+            for name in itertools.islice(self._mangled_names(parameter), _MOST_NAMES):
+                self._mangled.setdefault(_mangled(name), set()).add(parameter)
 
-    @classmethod
-    def of(cls, family: Family, response: Variable, design: Design) -> _Spellings:
-        codes = family.predictor_levels(response)
-        all_levels: list[tuple[int, Label | None]] = [(0, None)]
-        if codes and isinstance(response, Factor):
-            all_levels = list(enumerate(response.levels))
-        columns = design.columns
-        shown = {
-            _Key((code, k)): str(column) if level is None else f"{level}:{column}"
-            for code, level in all_levels
-            for k, column in enumerate(columns)
+    def parameters(self) -> Iterator[_Parameter]:
+        """Every parameter that there might be, of every level."""
+        for code in range(max(len(self._levels), 1)):
+            yield from (_Parameter(code, k) for k in range(len(self._columns)))
+        yield from (_Parameter(-1, k) for k in range(len(self._auxiliary)))
+
+    def name(self, parameter: _Parameter) -> str:
+        """The parameter as a user sees it."""
+        if parameter.code == -1:
+            return self._auxiliary[parameter.column]
+        column = str(self._columns[parameter.column])
+        return f"{self._levels[parameter.code]}:{column}" if self._levels else column
+
+    def public(self, parameters: Iterable[_Parameter]) -> str:
+        """The parameters for a message, without levels that were read off the data."""
+        names: Counter[str] = Counter()
+        for parameter in parameters:
+            if parameter.code == -1:
+                names[self._auxiliary[parameter.column]] += 1
+                continue
+            column = self._columns[parameter.column].public
+            level = self._levels[parameter.code] if self._shows_levels and self._levels else "*"
+            names[f"{level}:{column}" if self._levels else column] += 1
+        return listed((n if k == 1 else f"{n} ({k} of them)" for n, k in names.items()), 30)
+
+    def wanted(self, levels: Sequence[int]) -> list[_Parameter]:
+        """Return every parameter that must be there, given the levels that have columns."""
+        of_level = {code: [] for code in levels}  # type: dict[int, list[_Parameter]]
+        for parameter in self.parameters():
+            of_level.setdefault(parameter.code, []).append(parameter)
+        return [p for code in (*levels, -1) for p in of_level.get(code, [])]
+
+    # -- one name -------------------------------------------------------------------------------
+    def find(self, name: str) -> tuple[set[_Parameter], bool]:
+        """Return the parameters that a column's name may mean, and whether brms writes it so."""
+        shown = self._shown.get(name, set())
+        if len(shown) == 1:
+            return shown, False
+        found: set[_Parameter] = set()
+        by_brms = False
+        for k, auxiliary in enumerate(self._auxiliary):
+            if name in (auxiliary, f"{self._response.name}_{auxiliary}"):
+                found.add(_Parameter(-1, k))
+        for code, base, brms in self._split(name):
+            for column in self._find_columns(base, brms):
+                found.add(_Parameter(code, column))
+                by_brms = by_brms or brms
+        return found or self._mangled.get(re.sub(r"\W+", ".", name), set()), by_brms
+
+    def _split(self, name: str) -> Iterator[tuple[int, str, bool]]:
+        """Take the level off a name: yield its code, the rest, and whether brms writes it so."""
+        if not self._levels:
+            yield 0, name, False
+            if name.startswith("b_"):
+                yield 0, name.removeprefix("b_"), True
+            return
+        for code, level in enumerate(self._levels):
+            for text in _level_texts(level):
+                if name.startswith(f"{text}:"):
+                    yield code, name[len(text) + 1 :], False
+                for end in (f":{text}", f"[{text}]"):
+                    if name.endswith(end):
+                        yield code, name[: -len(end)], False
+                for start in {f"mu{spelt}_" for spelt in (_stan(text), _brms(text))}:
+                    for prefix in (start, f"b_{start}"):
+                        if name.startswith(prefix):
+                            yield code, name[len(prefix) :], True
+
+    def _find_columns(self, base: str, brms: bool) -> set[int]:
+        intercepts = _INTERCEPTS if "alpha" in self._shown else (*_INTERCEPTS, "alpha")
+        if base in intercepts:
+            return {k for k, column in enumerate(self._columns) if not column.parts}
+        index = self._brms if brms else self._plain
+        pieces = base.split(":") if brms else _canonical(base).split(":")
+        choices = [index.get(piece, set()) for piece in pieces]
+        found = {
+            self._by_parts.get(frozenset(choice), -1) for choice in itertools.product(*choices)
         }
-        shown |= {_Key((-1, k)): name for k, name in enumerate(family.auxiliary)}
-        intercept = next((k for k, column in enumerate(columns) if not column.parts), None)
-        spellings = cls(shown, len(columns), intercept)
-        for code, level in all_levels:
-            for k, column in enumerate(columns):
-                spellings._add(_Key((code, k)), _coefficient_names(column, level))
-        for k, name in enumerate(family.auxiliary):
-            spellings._add(_Key((-1, k)), [name, f"{response.name}_{name}"])
-        return spellings
+        return found - {-1}
 
-    def _add(self, key: _Key, names: Iterator[str] | Sequence[str]) -> None:
-        for name in names:
-            self._exact.setdefault(_canonical(name), set()).add(key)
-            self._mangled.setdefault(_mangled(name), set()).add(key)
+    def _mangled_names(self, parameter: _Parameter) -> Iterator[str]:
+        """Yield the names that R would mangle: as the formula and as a bare factor writes them."""
+        if parameter.code == -1:
+            yield self._auxiliary[parameter.column]
+            return
+        for base in _r_names(self._columns[parameter.column]):
+            if not self._levels:
+                yield base
+                yield f"b_{_brms(base)}"
+                continue
+            for text in _level_texts(self._levels[parameter.code]):
+                yield f"{text}:{base}"
+                yield f"{base}:{text}"
+                yield f"b_mu{_stan(text)}_{_brms(base)}"
 
-    def match(self, names: list[str], what: str) -> tuple[dict[_Key, str], list[str]]:
+    # -- all names ------------------------------------------------------------------------------
+    def match(self, names: list[str], what: str) -> tuple[dict[_Parameter, str], list[str]]:
         """Return the column of each parameter found, and the columns that are none."""
-        matched: dict[_Key, str] = {}
+        found = {name: self.find(name) for name in names}
+        if any(by_brms for _, by_brms in found.values()):
+            # brms' own `Intercept` is that of centred predictors; `b_Intercept` is the one.
+            for name in names:
+                if re.fullmatch(r"Intercept(_mu.*)?", name):
+                    del found[name]
+        matched: dict[_Parameter, str] = {}
         left_over: list[str] = []
-        for name in _without_centred(names):
-            keys = self._exact.get(_canonical(name)) or self._mangled.get(
-                _mangled_seen(name), set()
-            )
-            if len(keys) > 1:
-                both = listed(sorted(self.shown[key] for key in keys))
+        for name, (parameters, _) in found.items():
+            if len(parameters) > 1:
                 raise DrawsError(
-                    f"{what}: the column {name!r} may be any of {both}; say which with "
-                    f"rename={{{name!r}: …}}."
+                    f"{what}: the column {name!r} may be any of {self.public(parameters)}; say "
+                    f"which with rename={{{name!r}: parameter}}, the parameter as describe() and "
+                    "draws() name it."
                 )
-            for key in keys:
-                if key in matched:
+            for parameter in parameters:
+                if parameter in matched:
                     raise DrawsError(
-                        f"{what}: {self.shown[key]} is given twice, by {matched[key]!r} and "
-                        f"{name!r}; leave one out."
+                        f"{what}: {self.public([parameter])} is given twice, by "
+                        f"{matched[parameter]!r} and {name!r}; leave one out."
                     )
-                matched[key] = name
-            if not keys:
+                matched[parameter] = name
+            if not parameters:
                 left_over.append(name)
         return self._match_vector(matched, left_over)
 
     def _match_vector(
-        self, matched: dict[_Key, str], left_over: list[str]
-    ) -> tuple[dict[_Key, str], list[str]]:
+        self, matched: dict[_Parameter, str], left_over: list[str]
+    ) -> tuple[dict[_Parameter, str], list[str]]:
         """Read CmdStan's ``beta.1 …`` as the coefficients in the design's order.
 
         Only if its length is that of all coefficients, or of all but an intercept that stands
         by itself (as ``alpha`` or by name).
         """
-        if any(key[0] > 0 for key in self.shown):
+        entries = {name: seen for name in left_over if (seen := _VECTOR.fullmatch(name))}
+        if self._levels or len({seen["stem"] for seen in entries.values()}) != 1:
             return matched, left_over
-        entries = {name: found for name in left_over if (found := _VECTOR.fullmatch(name))}
-        if len({found["stem"] for found in entries.values()}) != 1:
+        own = {parameter for parameter in matched if parameter.code == 0}
+        if any(self._columns[parameter.column].parts for parameter in own):
             return matched, left_over
-        own = dict(matched)
-        if self._intercept is not None and "alpha" in left_over:
-            own.setdefault(_Key((0, self._intercept)), "alpha")
-        places = [k for k in range(self._n_columns) if _Key((0, k)) not in own]
-        by_index = {int(found["dot"] or found["bracket"]): name for name, found in entries.items()}
+        places = [k for k in range(len(self._columns)) if _Parameter(0, k) not in own]
+        by_index = {int(seen["dot"] or seen["bracket"]): name for name, seen in entries.items()}
         if sorted(by_index) != list(range(1, len(places) + 1)) or len(by_index) != len(entries):
             return matched, left_over
-        if any(key[0] == 0 and key[1] != self._intercept for key in own):
-            return matched, left_over
-        own |= {_Key((0, k)): by_index[i] for i, k in enumerate(places, 1)}
-        return own, [name for name in left_over if name not in own.values()]
-
-    def wanted(self, levels: Sequence[int]) -> list[_Key]:
-        """Return every parameter that must be there, given the levels that have columns."""
-        coefficients = [_Key((code, k)) for code in levels for k in range(self._n_columns)]
-        return [*coefficients, *(key for key in self.shown if key[0] == -1)]
+        read = {_Parameter(0, k): by_index[i] for i, k in enumerate(places, 1)}
+        return matched | read, [name for name in left_over if name not in entries]
 
 
-def _coefficient_names(column: DesignColumn, level: Label | None) -> Iterator[str]:
-    bases = list(_INTERCEPTS) if not column.parts else list(_product_names(column.parts))
-    for base in bases:
-        brms = _brms(base)
-        if level is None:
-            yield base
-            yield f"b_{brms}"
-            continue
-        for text in _level_texts(level):
-            yield f"{text}:{base}"
-            yield f"{base}:{text}"
-            yield f"{base}[{text}]"
-            yield f"mu{_brms(text)}_{brms}"
-            yield f"b_mu{_brms(text)}_{brms}"
+def _index(parts: Sequence[Part], spelling: Any) -> dict[str, set[Part]]:
+    index: dict[str, set[Part]] = {}
+    for part in parts:
+        for text in _part_texts(part):
+            index.setdefault(spelling(_canonical(text)), set()).add(part)
+    return index
 
 
-def _product_names(parts: tuple[Part, ...]) -> Iterator[str]:
-    for order in itertools.permutations(parts):
-        for names in itertools.product(*(tuple(_part_names(part)) for part in order)):
-            yield ":".join(names)
-
-
-def _part_names(part: Part) -> Iterator[str]:
+def _part_texts(part: Part) -> Iterator[str]:
+    """Yield the ways to write one factor of a column."""
     column = formulas.as_factor(part.expression)
     if part.level is not None:
         name = column if column is not None else formulas.write(part.expression)
-        bases = [name, *(f"{spelling}({name})" for spelling in FACTOR_SPELLINGS)]
+        bases = (name, *(f"{spelling}({name})" for spelling in FACTOR_SPELLINGS))
         for base, text in itertools.product(bases, _level_texts(part.level)):
             yield f"{base}[T.{text}]"
             yield f"{base}[{text}]"
             yield f"{base}{text}"
         return
-    for base in _expression_names(part):
+    for base in _expression_texts(part):
         if part.index is None:
             yield base
         else:
-            yield f"{base}[{part.index}]"
-            yield f"{base}{part.index}"
+            yield f"{base}{part.order}"
+    if part.index is not None:
+        yield str(part)
 
 
-def _expression_names(part: Part) -> Iterator[str]:
+def _expression_texts(part: Part) -> Iterator[str]:
     node = part.expression
-    own = formulas.write(node)
-    r = formulas.write(node, power="^", space="")
-    yield own
-    yield r
-    if isinstance(node, Column) or not isinstance(node, Call) or not node.options:
+    texts = [formulas.write(node), formulas.write(node, power="^", space="")]
+    if isinstance(node, Call):
+        texts.append(node.written)
+        if len(node.options) == 1:  # bs(x, 4) and poly(x, 2): the option without its name
+            texts.append(re.sub(r",(df|degree)=", ",", texts[1]))
+    for text in texts:
+        yield text
+        in_r = re.sub(r"\[(.*?)\]", r"c(\1)", text)
+        yield in_r.replace("=True", "=TRUE").replace("=False", "=FALSE")
+
+
+def _r_names(column: DesignColumn) -> Iterator[str]:
+    """Yield a column's name as R writes it, factors as in the formula or already made ones."""
+    if not column.parts:
+        yield "(Intercept)"
         return
-    in_r = r.replace("[", "c(").replace("]", ")").replace("True", "TRUE").replace("False", "FALSE")
-    yield in_r
-    yield in_r.replace("include_intercept=", "intercept=")
-    if len(node.options) == 1:  # bs(x, 4) and poly(x, 2): the option without its name
-        yield re.sub(r",(df|degree)=", ",", in_r)
+    ways = []
+    for part in column.parts:
+        name = formulas.as_factor(part.expression)
+        if part.level is None:
+            ways.append([next(_part_texts(part)), *list(_part_texts(part))[1:8]])
+            continue
+        own = part.expression.written if isinstance(part.expression, Call) else ""
+        bases = {base for base in (own, name or formulas.write(part.expression)) if base}
+        ways.append([f"{b}{t}" for b in sorted(bases) for t in _level_texts(part.level)])
+    yield from (":".join(texts) for texts in itertools.product(*ways))
 
 
 def _level_texts(level: Label) -> tuple[str, ...]:
@@ -233,49 +336,47 @@ def _level_texts(level: Label) -> tuple[str, ...]:
 
 
 def _canonical(name: str) -> str:
-    return re.sub(r"[\s`]", "", name).replace("**", "^")
+    """Return a name without blanks, powers as R writes them and numbers in one form."""
+    bare = re.sub(r"[\s`]", "", name).replace("**", "^")
+    return _NUMBER.sub(lambda seen: f"{float(seen.group()):.15g}", bare)
 
 
 def _mangled(name: str) -> str:
     """Return `name` as R's make.names would write it, each run of symbols as one dot."""
-    text = re.sub(r"\W+", ".", _canonical(name))
+    text = re.sub(r"\W+", ".", name)
     return text if re.match(r"[^\W\d_]", text) else f"X{text}"
-
-
-def _mangled_seen(name: str) -> str:
-    """Return a name found in a table, which R may have mangled, for comparison with `_mangled`."""
-    return re.sub(r"\W+", ".", name)
 
 
 def _brms(name: str) -> str:
     return "".join(_BRMS_SYMBOLS.get(symbol, symbol) for symbol in name)
 
 
-def _without_centred(names: list[str]) -> list[str]:
-    """Leave out brms' intercepts of centred predictors where ``b_Intercept`` stands beside."""
-    has_brms = any(re.fullmatch(r"b_(mu.*_)?Intercept", name) for name in names)
-    if not has_brms:
-        return names
-    return [name for name in names if not re.fullmatch(r"Intercept(_mu.*)?", name)]
+def _stan(name: str) -> str:
+    """Return a level as brms writes it after ``mu``: letters and digits alone."""
+    return re.sub(r"[\W_]+", "", name)
 
 
-def _is_bookkeeping(name: str, table: pd.DataFrame) -> bool:
-    if name in BOOKKEEPING or any(re.fullmatch(p, name) for p in BOOKKEEPING_PATTERNS):
+def _is_bookkeeping(name: str, table: pd.DataFrame, data_columns: frozenset[str]) -> bool:
+    if name in data_columns and name != "Unnamed: 0":
+        return False
+    if name in BOOKKEEPING or re.fullmatch(BOOKKEEPING_PATTERN, name):
         return True
     if name not in BOOKKEEPING_COUNTERS:
         return False
-    numbers = pd.to_numeric(table[name], errors="coerce").to_numpy(dtype=float)
+    numbers, _ = as_real_numbers(table[name])
+    if name == "X":
+        return bool(np.array_equal(numbers, np.arange(1, len(numbers) + 1)))
     return bool(np.all(numbers >= 0) and np.all(numbers == np.floor(numbers)))
 
 
 # -- values -------------------------------------------------------------------------------------
 def _levels_with_columns(
-    matched: Mapping[_Key, str], family: Family, response: Variable, what: str
+    matched: Mapping[_Parameter, str], family: Family, response: Variable, what: str
 ) -> list[int]:
     """Return the codes whose coefficients are wanted: all but the reference, which has none."""
     if not family.predictor_levels(response) or not isinstance(response, Factor):
         return [0]
-    present = sorted({key[0] for key in matched if key[0] >= 0})
+    present = sorted({p.code for p in matched if p.code >= 0})
     if len(present) == len(response.levels):
         raise DrawsError(
             f"{what}: every one of the {len(present)} levels has coefficients; one must be the "
@@ -286,7 +387,9 @@ def _levels_with_columns(
     return list(range(1, len(response.levels)))  # several lack theirs: say so against the first
 
 
-def _take_weights(table: pd.DataFrame, left_over: list[str], what: str) -> FloatArray:
+def _take_weights(
+    table: pd.DataFrame, left_over: list[str], data_columns: frozenset[str], what: str
+) -> FloatArray:
     """Return the draws' log weights, and take their column out of `left_over`."""
     found = [name for name in left_over if name in WEIGHT_COLUMNS + LOG_WEIGHT_COLUMNS]
     if not found:
@@ -295,11 +398,15 @@ def _take_weights(table: pd.DataFrame, left_over: list[str], what: str) -> Float
         raise DrawsError(f"{what}: more than one column of weights: {listed(found)}.")
     left_over.remove(found[0])
     values = _column(table[found[0]], f"{what}, column {found[0]!r}")
+    if found[0] in data_columns and abs(values.sum() - 1.0) > 1e-6:
+        raise DrawsError(
+            f"{what}: {found[0]!r} may weigh the draws or be a coefficient, as the confidential "
+            "data have such a column. Call it '.weight' if it weighs the draws, else leave it out."
+        )
     if found[0] in WEIGHT_COLUMNS:
-        if (values < 0).any():
-            raise DrawsError(
-                f"{what}: {counted(int((values < 0).sum()), 'weight is', 'weights are')} negative."
-            )
+        n_negative = int((values < 0).sum())
+        if n_negative:
+            raise DrawsError(f"{what}: {counted(n_negative, 'weight is', 'weights are')} negative.")
         with np.errstate(divide="ignore"):
             values = np.log(values)
     if not np.isfinite(values.max()):
@@ -308,30 +415,27 @@ def _take_weights(table: pd.DataFrame, left_over: list[str], what: str) -> Float
 
 
 def _column(values: pd.Series[Any], what: str) -> FloatArray:
-    numbers = pd.to_numeric(values, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    numbers, _ = as_real_numbers(values)
     n_bad = int((~np.isfinite(numbers)).sum())
     if n_bad:
         raise DrawsError(f"{what}: {counted(n_bad, 'draw is', 'draws are')} not a finite number.")
     return numbers
 
 
-def _numbers(used: Mapping[_Key, pd.Series[Any]], what: str) -> dict[_Key, FloatArray]:
-    values = {
-        key: _column(column, f"{what}, column {column.name!r}") for key, column in used.items()
-    }
-    for key, column in values.items():
-        if key[0] == -1 and (column <= 0).any():
+def _numbers(used: Mapping[_Parameter, pd.Series[Any]], what: str) -> dict[_Parameter, FloatArray]:
+    values = {p: _column(column, f"{what}, column {column.name!r}") for p, column in used.items()}
+    for parameter, column in values.items():
+        if parameter.code == -1 and (column <= 0).any():
             raise DrawsError(
-                f"{what}, column {used[key].name!r}: "
+                f"{what}, column {used[parameter].name!r}: "
                 f"{counted(int((column <= 0).sum()), 'draw is', 'draws are')} not positive."
             )
     return values
 
 
 def _assemble(
-    values: Mapping[_Key, FloatArray],
-    wanted: Sequence[_Key],
-    matched: Mapping[_Key, str],
+    values: Mapping[_Parameter, FloatArray],
+    matched: Mapping[_Parameter, str],
     log_weights: FloatArray,
     family: Family,
     response: Variable,
@@ -341,41 +445,49 @@ def _assemble(
     codes = family.predictor_levels(response)
     by_level = np.zeros((n_draws, n_columns, len(codes) + 1 if codes else 1))
     auxiliary = np.zeros((n_draws, len(family.auxiliary)))
-    for key in wanted:
-        if key[0] == -1:
-            auxiliary[:, key[1]] = values[key]
+    for parameter, column in values.items():
+        if parameter.code == -1:
+            auxiliary[:, parameter.column] = column
         else:
-            by_level[:, key[1], key[0]] = values[key]
+            by_level[:, parameter.column, parameter.code] = column
     if codes:  # whatever the reference was, make it the first level
         by_level = by_level[:, :, 1:] - by_level[:, :, :1]
-    return Posterior(
-        by_level,
-        auxiliary,
-        log_weights,
-        parameter_names(design, family, response),
-        tuple(matched[key] for key in wanted),
-    )
+    sources = [
+        _source(matched, code, column, referenced=bool(codes))
+        for code in codes or (0,)
+        for column in range(n_columns)
+    ]
+    sources += [matched[_Parameter(-1, k)] for k in range(len(family.auxiliary))]
+    names = parameter_names(design, family, response)
+    return Posterior(by_level, auxiliary, log_weights, names, tuple(sources))
+
+
+def _source(matched: Mapping[_Parameter, str], code: int, column: int, *, referenced: bool) -> str:
+    """Return where a coefficient was read from, against the first level if there are levels."""
+    own = matched.get(_Parameter(code, column), "")
+    first = matched.get(_Parameter(0, column), "") if referenced else ""
+    return f"{own} − {first}".strip() if first else own
 
 
 def _both_sides(
     what: str,
-    missing: Sequence[_Key],
+    missing: Sequence[_Parameter],
     left_over: Sequence[str],
     table: pd.DataFrame,
     spellings: _Spellings,
 ) -> str:
     lines = [f"{what} do not fit the formula."]
     if missing:
-        lines.append(f"Missing: {listed(spellings.shown[key] for key in missing)}.")
+        lines.append(f"Missing: {spellings.public(missing)}.")
     if left_over:
         lines.append(f"Left over: {listed(left_over)}.")
-    wanted = [name for key, name in spellings.shown.items()]
-    lines.append(f"The formula's parameters: {listed(wanted, 30)}.")
+    lines.append(f"The formula's parameters: {spellings.public(spellings.parameters())}.")
     lines.append(f"The table's columns: {listed(table.columns, 30)}.")
-    lines.append(
-        "Use rename={column: parameter} for other names; if a factor's reference level differs, "
-        "put it first in types={variable: [levels]}."
-    )
+    lines.append("Use rename={column: parameter} for other names.")
+    if "[" in spellings.public(missing):
+        lines.append(
+            "If a factor's reference level differs, put it first in types={variable: [levels]}."
+        )
     return " ".join(lines)
 
 
@@ -383,6 +495,8 @@ def split_rename(
     rename: Mapping[str, Any] | None, responses: Sequence[str]
 ) -> dict[str, dict[str, str]]:
     """Return the renaming of each response's table: one for all, or one by response."""
+    if rename is not None and not isinstance(rename, Mapping):
+        raise OptionError(f"rename= is {{column: parameter}}; got {type(rename).__name__}.")
     rename = dict(rename or {})
     nested = {key: value for key, value in rename.items() if isinstance(value, Mapping)}
     if not nested:

@@ -33,7 +33,7 @@ def terms(text):
         ("y ~ bs(b, knots = c(0, .5), Boundary.knots = c(-1, 2))",
          ["bs(b, knots=[0, 0.5], lower_bound=-1, upper_bound=2)"], True),
         ("y ~ bs(b, knots=[1], intercept=TRUE)",
-         ["bs(b, include_intercept=True, knots=[1])"], True),
+         ["bs(b, knots=[1], include_intercept=True)"], True),
         ("y ~ `odd name` + total.income + .hidden", ["odd name", "total.income", ".hidden"], True),
         ("y ~ I(-a / 2 + b^-1) + scale(log(a))", ["I(-a / 2 + b ** -1)", "scale(log(a))"], True),
         ("y ~ größe", ["größe"], True),
