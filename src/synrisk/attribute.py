@@ -28,7 +28,7 @@ from synrisk.likelihood import KernelDraws
 from synrisk.posterior import Posterior
 from synrisk.result import RiskArrays
 from synrisk.risk import Estimator, Evaluation, check_size, log_density_of_release
-from synrisk.schema import IntArray, text_columns
+from synrisk.schema import Factor, IntArray, text_columns
 from synrisk.synthesizer import Synthesizer
 from synrisk.twins import Released, refuse_twins
 
@@ -89,7 +89,7 @@ class AttributeRisk:
 
     @property
     def records(self) -> pd.DataFrame:
-        """A row a record, in the confidential data's order and index.
+        """A row a record: in the confidential data's order, or in that of ``records=``.
 
         ``probability`` of the true values given the release, ``prior``, ``rank`` of the truth (1 is
         the most probable; ties share the average), ``n_guesses``, and for each synthesized
@@ -101,18 +101,15 @@ class AttributeRisk:
     def summary(self, by: str | None = None) -> pd.DataFrame:
         """Return a row for the joint and for each variable, or these for each group of `by`.
 
-        ``share_best`` is the share of records whose truth is the most probable guess.
+        ``share_best`` is the share of records whose truth is the one most probable guess.
 
         Parameters
         ----------
         by
             A column of the confidential data.
         """
-        priors = {
-            name: self._result.prior_marginals[axis][np.arange(len(grid.truth)), grid.truth]
-            for axis, (name, grid) in enumerate(zip(self._labels.names, self._grids, strict=True))
-        }
-        return tables.summary_table(self._records, priors, None if by is None else self._groups(by))
+        groups = None if by is None else self._groups(by)
+        return tables.summary_table(self._result, self._grids, self._labels, groups)
 
     def joint(self, record: Hashable) -> xr.DataArray:
         """Return one record's posterior over all its guesses, a dimension a variable.
@@ -165,6 +162,8 @@ class AttributeRisk:
 
     def _groups(self, by: str) -> pd.Series[Any]:
         data = self._evaluation.synthesizer.data
+        if not isinstance(by, str):
+            raise OptionError(f"by= is the name of a column; got {type(by).__name__}.")
         if by not in data.columns:
             raise OptionError(
                 f"by={by!r} is not a column of the confidential data.{nearest(by, data.columns)}"
@@ -278,8 +277,8 @@ def _choose(name: str, value: Any, options: tuple[str, ...]) -> str:
 def _chosen_records(records: Any, labels: pd.Index[Any]) -> IntArray:
     if records is None:
         return np.arange(len(labels), dtype=np.int64)
-    several = isinstance(records, Iterable) and not isinstance(records, str | bytes | tuple)
-    wanted = list(records) if several or isinstance(records, tuple) else [records]
+    several = isinstance(records, Iterable) and not isinstance(records, str | bytes)
+    wanted = list(records) if several and np.ndim(records) != 0 else [records]
     if not wanted:
         raise OptionError("records= is empty; leave it out to evaluate all records.")
     positions = _positions_of(wanted, labels)
@@ -290,7 +289,9 @@ def _chosen_records(records: Any, labels: pd.Index[Any]) -> IntArray:
 
 
 def _positions_of(wanted: list[Any], labels: pd.Index[Any]) -> IntArray:
-    positions = labels.get_indexer(pd.Index(wanted))
+    if any(not isinstance(label, Hashable) or isinstance(label, slice) for label in wanted):
+        raise OptionError("A record is named by its label; records= takes a list of labels.")
+    positions = labels.get_indexer(pd.Index(wanted, tupleize_cols=False))
     n_unknown = int((positions < 0).sum())
     if n_unknown:
         kind = labels.dtype
@@ -317,10 +318,16 @@ def _first_draws(
             f"estimator='paper' takes draw h of all models together, but they differ in number: "
             f"{found}. Give n_draws, or use estimator='importance'."
         )
-    return tuple(
+    chosen = [
         m.posterior if n_draws is None else m.posterior.first(int(n_draws))
         for m in synthesizer.models
-    )
+    ]
+    log_weights = [draws.log_weights for draws in chosen]
+    if estimator == "paper":  # a draw of all models has the product of their weights
+        log_weights = [np.sum(log_weights, axis=0)]
+    if not all(np.isfinite(of_model).any() for of_model in log_weights):
+        raise DrawsError("The draws that are used all have weight zero; use more (n_draws=).")
+    return tuple(chosen)
 
 
 def _read_release(synthesizer: Synthesizer, synthetic: Any) -> list[Released]:
@@ -331,12 +338,12 @@ def _read_release(synthesizer: Synthesizer, synthetic: Any) -> list[Released]:
     levels = {
         name: list(variable.levels)
         for name, variable in schema.variables.items()
-        if hasattr(variable, "levels")
+        if isinstance(variable, Factor) and all(isinstance(v, str) for v in variable.levels)
     }
     release = []
     for number, dataset in enumerate(datasets, 1):
         what = f"Synthetic dataset {number}"
-        frame = read_table(dataset, what, text=text_columns(levels))
+        frame = read_table(dataset, what, text=text_columns(levels), error=SyntheticDataError)
         if not len(frame):
             raise SyntheticDataError(f"{what} has no rows.")
         columns, kept = schema.encode(frame, plan.columns, what, SyntheticDataError)

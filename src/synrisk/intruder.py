@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from scipy.special import logsumexp
 
 from synrisk.errors import PriorError, counted
 from synrisk.guesses import Grid
+from synrisk.guesses.even import is_real
 from synrisk.schema import BoolArray, FloatArray, IntArray
 
 _SUMS_TO_ONE = 1e-6  # how far a table's probabilities may be from summing to one
@@ -57,8 +59,7 @@ class TruthFactor(Prior):
     factor: float
 
     def __post_init__(self) -> None:
-        good = isinstance(self.factor, int | float) and not isinstance(self.factor, bool)
-        if not good or not np.isfinite(self.factor) or self.factor <= 0:
+        if not is_real(self.factor) or self.factor <= 0:
             raise PriorError("TruthFactor takes a positive number.")
 
     def log_prior(self, grids: Sequence[Grid], rows: slice) -> FloatArray:
@@ -69,7 +70,7 @@ class TruthFactor(Prior):
         return _normalised(log_odds, present)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Table(Prior):
     """Log probabilities: one table over the joint grid for all records, or one a record."""
 
@@ -82,12 +83,13 @@ class Table(Prior):
         n_rows = len(positions)
         if table.shape == shape:
             table = np.broadcast_to(table, (n_rows, *shape))
-        elif table.shape == (n_records, *shape) and n_records != n_rows:
+        elif table.shape == (n_records, *shape):
             table = table[positions]
         elif table.shape != (n_rows, *shape):
             raise PriorError(
                 f"intruder_prior has shape {table.shape}; the guesses need {shape} for one table, "
-                f"or {(n_rows, *shape)} for one a record (evaluated records in their order)."
+                f"{(n_records, *shape)} for one a record of the confidential data, or "
+                f"{(n_rows, *shape)} for one an evaluated record."
             )
         checked = Table(table)
         every = slice(0, n_rows)
@@ -151,11 +153,12 @@ def _along(values: Any, axis: int, n_axes: int) -> Any:
 
 
 def _as_numbers(table: Any) -> FloatArray:
-    try:
-        return np.asarray(table, dtype=np.float64)
-    except (TypeError, ValueError):
-        kind = type(table).__name__
-    raise PriorError(f"intruder_prior must be an array of numbers; got {kind}.")
+    with contextlib.suppress(TypeError, ValueError, OverflowError):
+        if not np.iscomplexobj(table):
+            return np.asarray(table, dtype=np.float64)
+    raise PriorError(
+        f"intruder_prior must be an array of real numbers; got {type(table).__name__}."
+    )
 
 
 def _normalised(log_odds: FloatArray, present: BoolArray) -> FloatArray:

@@ -6,6 +6,8 @@ import contextlib
 import csv
 import gzip
 import os
+import re
+import warnings
 from collections import Counter
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -14,13 +16,14 @@ from typing import Any, TypeAlias
 import narwhals as nw
 import pandas as pd
 
-from synrisk.errors import DataError, FileError, counted, listed
+from synrisk.errors import DataError, FileError, SynriskError, counted, listed
 
 # A frame of any library that narwhals knows, a mapping of columns, or the path of a file.
 TableLike: TypeAlias = Any
 
 MISSING_MARKS = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
+_VALUE = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|\d{4}-\d\d-\d\d.*")
 _PARQUET = (".parquet", ".pq")
 
 
@@ -30,6 +33,7 @@ def read_table(
     *,
     text: Mapping[str, Collection[str]] | None = None,
     comment: str | None = None,
+    error: type[SynriskError] = DataError,
 ) -> pd.DataFrame:
     """Return `source` as a pandas frame.
 
@@ -45,33 +49,38 @@ def read_table(
         are values there although they usually mean "missing" (a level called "NA").
     comment
         The character that begins a comment in a CSV file (CmdStan writes such lines).
+    error
+        What to raise where `source` is no table.
     """
     if isinstance(source, str | os.PathLike):
         frame = _read_file(Path(source), what, text or {}, comment)
     elif isinstance(source, pd.DataFrame):
         frame = source.copy(deep=False)
     elif isinstance(source, Mapping):
-        frame = _from_mapping(source, what)
+        frame = _from_mapping(source, what, error)
     else:
-        frame = _from_any_frame(source, what)
+        frame = _from_any_frame(source, what, error)
     frame.columns = pd.Index([str(name) for name in frame.columns], dtype=object)
     _refuse_duplicate_names(list(frame.columns), what)
     return frame
 
 
-def _from_mapping(source: Mapping[str, Any], what: str) -> pd.DataFrame:
+def _from_mapping(source: Mapping[str, Any], what: str, error: type[SynriskError]) -> pd.DataFrame:
     with contextlib.suppress(Exception):  # not chained: its message may hold values
         return pd.DataFrame(dict(source))
-    raise DataError(f"{what}: a mapping must hold columns of one length.")
+    raise error(f"{what}: a mapping must hold columns of one length.")
 
 
-def _from_any_frame(source: Any, what: str) -> pd.DataFrame:
+def _from_any_frame(source: Any, what: str, error: type[SynriskError]) -> pd.DataFrame:
     with contextlib.suppress(Exception):  # not chained: its message may hold values
         frame = nw.from_native(source)
         if isinstance(frame, nw.LazyFrame):
             frame = frame.collect()
+        # The order of such a column's levels is that of their first appearance: nobody chose it.
+        unordered = [name for name, kind in frame.schema.items() if kind == nw.Categorical]
+        frame = frame.with_columns(nw.col(unordered).cast(nw.String)) if unordered else frame
         return pd.DataFrame(frame.to_pandas())
-    raise DataError(
+    raise error(
         f"{what}: expected a data frame (pandas, polars, pyarrow, …), a mapping of columns, or the "
         f"path of a CSV or Parquet file; got {type(source).__name__}."
     )
@@ -80,8 +89,11 @@ def _from_any_frame(source: Any, what: str) -> pd.DataFrame:
 def _read_file(
     path: Path, what: str, text: Mapping[str, Collection[str]], comment: str | None
 ) -> pd.DataFrame:
-    if not path.is_file():
-        raise FileError(f"{what}: there is no file {path}.")
+    is_file = False
+    with contextlib.suppress(OSError, ValueError):  # such as a name that is too long
+        is_file = path.is_file()
+    if not is_file:
+        raise FileError(f"{what}: there is no file {str(path)[:200]}.")
     suffixes = [suffix.lower() for suffix in path.suffixes]
     kind = (
         suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
@@ -106,6 +118,12 @@ def _read_csv(
     path: Path, what: str, separator: str, text: Mapping[str, Collection[str]], comment: str | None
 ) -> pd.DataFrame:
     header = _header(path, what, separator, comment)
+    n_values = sum(bool(_VALUE.fullmatch(name.strip())) for name in header)
+    if n_values > len(header) / 2:
+        raise FileError(
+            f"{what}: the first line of {path.name} does not hold column names "
+            f"({n_values} of {len(header)} are numbers or dates). Add a line of names."
+        )
     _refuse_duplicate_names([name for name in header if name], what)
     if len(header) == 1 and ";" in header[0]:
         raise FileError(
@@ -115,7 +133,9 @@ def _read_csv(
     marks = {
         name: [mark for mark in MISSING_MARKS if mark not in text.get(name, ())] for name in header
     }
-    with contextlib.suppress(Exception):  # not chained: its message may hold values
+    # Not chained: its message may hold values.
+    with contextlib.suppress(Exception), warnings.catch_warnings():
+        warnings.simplefilter("error")  # pandas warns where rows are longer than the header
         return pd.read_csv(
             path,
             sep=separator,

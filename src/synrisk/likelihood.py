@@ -23,7 +23,7 @@ from synrisk.schema import FloatArray, IntArray
 _EARLIER_ELEMENTS = 1 << 17  # of earlier models' log weights held at once: a megabyte
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TermValues:
     """A term's design columns over the guesses of the synthesized variables that it mentions.
 
@@ -34,7 +34,7 @@ class TermValues:
     values: FloatArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class KernelDraws:
     """The draws of one model as the kernels want them, the draw on the last axis."""
 
@@ -54,7 +54,7 @@ class KernelDraws:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ModelBlock:
     """One model for a block of records.
 

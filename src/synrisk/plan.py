@@ -10,6 +10,8 @@ from synrisk.errors import PlanError, listed
 from synrisk.families import Family
 from synrisk.families import family as resolve_family
 
+RESERVED = ("joint", "probability", "prior", "rank", "is_truth")
+
 
 @dataclass(frozen=True)
 class Regression:
@@ -38,10 +40,23 @@ class Regression:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "family", resolve_family(self.family))
+        if self.weights is not None and not isinstance(self.weights, str):
+            raise PlanError(f"weights= is the name of a column; got {type(self.weights).__name__}.")
         parsed = formulas.parse(self.formula)
         object.__setattr__(self, "_parsed", parsed)
         if parsed.response in parsed.predictors:
             raise PlanError(f"{self.formula!r}: {parsed.response!r} is its own predictor.")
+        if parsed.response in RESERVED:
+            raise PlanError(
+                f"A synthesized variable cannot be called {parsed.response!r}, which names a "
+                "column of the results; rename it."
+            )
+        clash = [name for name in parsed.predictors if name in self.distribution.auxiliary]
+        if clash:
+            raise PlanError(
+                f"{self.formula!r}: a predictor cannot be called {clash[0]!r}, which names a "
+                f"parameter of a {self.distribution.name} model; rename it."
+            )
         if not parsed.intercept and not parsed.terms:
             raise PlanError(f"{self.formula!r} has neither an intercept nor a predictor.")
         if parsed.response_is_factor and not self.distribution.makes_factor:
@@ -76,6 +91,11 @@ class Plan:
     @classmethod
     def of(cls, regressions: Regression | Iterable[Regression]) -> Plan:
         """Make a plan of one regression or of several in synthesis order."""
+        if not isinstance(regressions, Regression | Iterable) or isinstance(regressions, str):
+            raise PlanError(
+                "The plan is a Regression or a list of them in synthesis order; got "
+                f"{type(regressions).__name__}."
+            )
         listed_ = (regressions,) if isinstance(regressions, Regression) else tuple(regressions)
         if not listed_:
             raise PlanError("The plan is empty; give at least one Regression.")

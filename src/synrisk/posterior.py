@@ -13,7 +13,7 @@ from synrisk.families import Family
 from synrisk.schema import Factor, FloatArray, Variable
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Posterior:
     """Draws of the parameters of one regression.
 
@@ -45,10 +45,12 @@ class Posterior:
     def first(self, n_draws: int) -> Posterior:
         """Return the first `n_draws` draws, their weights summing to one."""
         log_weights = self.log_weights[:n_draws]
+        if np.isfinite(log_weights).any():
+            log_weights = log_weights - logsumexp(log_weights)
         return Posterior(
             self.coefficients[:n_draws],
             self.auxiliary[:n_draws],
-            log_weights - logsumexp(log_weights),
+            log_weights,
             self.names,
             self.sources,
         )

@@ -13,7 +13,7 @@ from synrisk.schema import FloatArray, IntArray
 TIE = 1e-9  # log posteriors closer than this are tied
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RiskArrays:
     """Arrays over the evaluated records; for each synthesized variable a column or an entry.
 

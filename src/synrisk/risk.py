@@ -35,12 +35,12 @@ Estimator: TypeAlias = Literal["paper", "importance"]
 
 MOST_CELLS = 10_000_000  # of one record's joint grid
 _MOST_ELEMENTS = 1 << 27  # of one record's arrays over cells and draws: a gigabyte
-_BLOCK_CELLS = 1 << 22  # of the joint grids of a block of records: 32 megabytes
+_BLOCK_CELLS = 1 << 20  # of the joint grids of a block of records: 8 megabytes an array
 _LEAST_BLOCK = 256  # records; below, setting up costs more than evaluating
 _BLOCKS_A_WORKER = 4  # so that none waits long for the others
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation:
     """Everything needed to evaluate any of the chosen records.
 

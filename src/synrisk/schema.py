@@ -6,8 +6,10 @@ Numeric variables become float64, factors int64 codes into their levels.
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -41,18 +43,13 @@ class Numeric:
 
     def encode(self, values: pd.Series[Any], what: str, error: type[SynriskError]) -> FloatArray:
         """Return the values as float64, missing ones as NaN."""
-        dtype = values.dtype
-        if not (pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype)):
-            numbers = pd.to_numeric(values.astype(object), errors="coerce")
-            n_text = int((numbers.isna() & values.notna()).sum())
-            if n_text:
-                raise error(
-                    f"{what}: column {self.name!r} should hold numbers, but "
-                    f"{counted(n_text, 'value is', 'values are')} not. Correct them, or call the "
-                    f"column a category: types={{{self.name!r}: 'category'}}."
-                )
-            values = numbers
-        numbers64 = values.to_numpy(dtype=np.float64, na_value=np.nan)
+        numbers64, n_text = as_real_numbers(values)
+        if n_text:
+            raise error(
+                f"{what}: column {self.name!r} should hold numbers, but "
+                f"{counted(n_text, 'value is', 'values are')} not. Correct them, or call the "
+                f"column a category: types={{{self.name!r}: 'category'}}."
+            )
         n_infinite = int(np.isinf(numbers64).sum())
         if n_infinite:
             raise error(
@@ -66,19 +63,27 @@ class Numeric:
         return values
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Factor:
     """A variable with a fixed set of levels; the first is the reference."""
 
     name: str
     levels: tuple[Label, ...]
+    # Whether somebody listed the levels (types=, or a categorical column). Levels that were read
+    # off the values are values themselves, and are not shown in messages.
+    declared: bool = field(default=False, compare=False)
 
     def encode(self, values: pd.Series[Any], what: str, error: type[SynriskError]) -> IntArray:
         """Return codes into the levels; a missing value is -1 unless missing is a level."""
-        by_key = {_key(level): code for code, level in enumerate(self.levels)}
+        logical = all(isinstance(level, bool | np.bool_) for level in self.levels)
+
+        def key(label: Label) -> str:
+            return _key(label).lower() if logical else _key(label)  # R writes TRUE, Python True
+
+        by_key = {key(level): code for code, level in enumerate(self.levels)}
         absent = by_key.get(MISSING_LABEL, _ABSENT)
-        positions, uniques = pd.factorize(values)
-        lookup = np.array([by_key.get(_key(value), _UNKNOWN) for value in uniques] + [absent])
+        positions, uniques = _factorize(values, what, error)
+        lookup = np.array([by_key.get(key(value), _UNKNOWN) for value in uniques] + [absent])
         codes = lookup[positions].astype(np.int64)  # factorize marks a missing value by -1
         n_unknown = int((codes == _UNKNOWN).sum())
         if n_unknown:
@@ -105,10 +110,40 @@ def _key(value: Label) -> str:
     """Return what makes two labels the same level: 1, 1.0 and "1" are one."""
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
-    return str(value)
+    text = str(value)
+    return text.split(".")[0] if re.fullmatch(r"-?\d+\.0+", text) else text
 
 
-@dataclass(frozen=True)
+def as_real_numbers(values: pd.Series[Any]) -> tuple[FloatArray, int]:
+    """Return a column as float64, and how many of its values are no real numbers (NaN there)."""
+    kinds = pd.api.types
+    known = values.notna()
+    if kinds.is_numeric_dtype(values.dtype) and not kinds.is_complex_dtype(values.dtype):
+        return values.to_numpy(dtype=np.float64, na_value=np.nan), 0
+    if kinds.is_bool_dtype(values.dtype):
+        return values.to_numpy(dtype=np.float64, na_value=np.nan), 0
+    if kinds.is_string_dtype(values.dtype) or kinds.is_object_dtype(values.dtype):
+        with contextlib.suppress(TypeError, ValueError, OverflowError, ArithmeticError):
+            plain = values.astype(object).map(lambda v: v if _is_scalar(v) else "no number")
+            numbers = pd.to_numeric(plain, errors="coerce")
+            as_float: FloatArray = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
+            return as_float, int((np.isnan(as_float) & known.to_numpy()).sum())
+    return np.full(len(values), np.nan), int(known.sum())
+
+
+def _is_scalar(value: object) -> bool:
+    return value is None or value is pd.NA or isinstance(value, str | int | float | np.number)
+
+
+def _factorize(
+    values: pd.Series[Any], what: str, error: type[SynriskError]
+) -> tuple[IntArray, Any]:
+    with contextlib.suppress(Exception):  # not chained: its message may hold values
+        return pd.factorize(values)
+    raise error(f"{what}: column {str(values.name)!r} holds lists or other nested values.")
+
+
+@dataclass(frozen=True, repr=False)
 class Schema:
     """The variables of a plan, as the confidential data and the user's `types` settle them."""
 
@@ -126,8 +161,8 @@ class Schema:
         missing: Missing,
     ) -> Schema:
         """Settle the variables `names`; those in `factors` are factors by their model."""
-        types = dict(types or {})
         check_types(types, frame)
+        types = dict(types or {})
         if missing not in MISSING_POLICIES:
             raise OptionError(
                 f"missing must be one of {listed(MISSING_POLICIES)}; got {missing!r}."
@@ -187,10 +222,11 @@ def require_columns(
             )
 
 
-def check_types(types: Mapping[str, Any], frame: pd.DataFrame) -> None:
+def check_types(types: Any, frame: pd.DataFrame) -> None:
     """Raise if `types` names a column that is not there or a type that is not known."""
-    require_columns(frame, types, "types=")
-    for name, declared in types.items():
+    text_columns(types)
+    require_columns(frame, types or (), "types=")
+    for name, declared in (types or {}).items():
         if isinstance(declared, str):
             if declared not in _CATEGORY_WORDS + _NUMBER_WORDS:
                 raise OptionError(
@@ -203,6 +239,18 @@ def check_types(types: Mapping[str, Any], frame: pd.DataFrame) -> None:
 
 def text_columns(types: Types | None) -> dict[str, list[str]]:
     """Return the columns that `types` calls categories, each with its declared levels as text."""
+    if types is not None and not isinstance(types, Mapping):
+        raise OptionError(
+            "types= is a dict by column, such as {'Race': ['1', '2'], 'Zip': 'category'}; "
+            f"got {type(types).__name__}."
+        )
+    for name, declared in (types or {}).items():
+        levels = not isinstance(declared, str) and isinstance(declared, Sequence | np.ndarray)
+        if not (isinstance(declared, str) or (levels and all(map(_is_label, declared)))):
+            raise OptionError(
+                f"types[{name!r}] must be 'category', 'numeric', or a list of levels; got "
+                f"{type(declared).__name__}."
+            )
     return {
         name: [] if isinstance(declared, str) else [_key(level) for level in declared]
         for name, declared in (types or {}).items()
@@ -210,17 +258,25 @@ def text_columns(types: Types | None) -> dict[str, list[str]]:
     }
 
 
+def _is_label(value: object) -> bool:
+    return isinstance(value, Hashable) and not isinstance(value, complex)
+
+
 def _settle(
     values: pd.Series[Any], declared: str | Sequence[Label] | None, forced: bool, missing: Missing
 ) -> Variable:
     name = str(values.name)
     if declared is not None and not isinstance(declared, str):
-        return _with_missing_level(Factor(name, tuple(declared)), values, missing)
+        return _with_missing_level(Factor(name, tuple(declared), True), values, missing)
     if isinstance(declared, str) and declared in _NUMBER_WORDS:
         return Numeric(name)
     if declared is None and not forced and not _is_categorical(values):
         return Numeric(name)
-    return _with_missing_level(Factor(name, _observed_levels(values)), values, missing)
+    levels = _observed_levels(values)
+    chosen = isinstance(values.dtype, pd.CategoricalDtype) and all(
+        isinstance(level, str | int) for level in levels
+    )
+    return _with_missing_level(Factor(name, levels, chosen), values, missing)
 
 
 def _is_categorical(values: pd.Series[Any]) -> bool:
@@ -232,15 +288,16 @@ def _is_categorical(values: pd.Series[Any]) -> bool:
         raise DataError(f"Column {name!r} holds complex numbers; real ones are needed.")
     if pd.api.types.is_numeric_dtype(dtype):
         return False
-    kinds = {type(value) for value in values.dropna().unique()}
+    _, distinct_values = _factorize(values, "The confidential data", DataError)
+    kinds = {type(value) for value in distinct_values}
     if not kinds <= {str, bool, np.bool_, int, float, np.int64, np.float64, np.str_}:
         raise DataError(
             f"Column {name!r} holds values of type {listed(sorted(k.__name__ for k in kinds))}; "
             "numbers, text, booleans and categories can be used. Convert it, "
             f"or call it a category: types={{{name!r}: 'category'}}."
         )
-    distinct = pd.Series(values.dropna().unique())
-    n_numeric = int(pd.to_numeric(distinct, errors="coerce").notna().sum())
+    distinct = pd.Series(distinct_values, dtype=object)
+    n_numeric = len(distinct) - as_real_numbers(distinct)[1]
     if n_numeric > len(distinct) / 2 and (
         n_numeric < len(distinct) or n_numeric > _MOST_NUMERIC_TEXT_LEVELS
     ):
@@ -255,7 +312,8 @@ def _observed_levels(values: pd.Series[Any]) -> tuple[Label, ...]:
     """Return the levels that occur, in the categories' order if there is one, else sorted."""
     if isinstance(values.dtype, pd.CategoricalDtype):
         return tuple(values.cat.remove_unused_categories().cat.categories.tolist())
-    observed: list[Any] = values.dropna().unique().tolist()
+    _, distinct = _factorize(values, "The confidential data", DataError)
+    observed: list[Any] = list(distinct.tolist())
     if all(isinstance(value, float) and value.is_integer() for value in observed):
         observed = [int(value) for value in observed]  # integers with gaps arrive as floats
     if len({type(value) for value in observed}) > 1:
@@ -265,5 +323,5 @@ def _observed_levels(values: pd.Series[Any]) -> tuple[Label, ...]:
 
 def _with_missing_level(factor: Factor, values: pd.Series[Any], missing: Missing) -> Factor:
     if missing == "level" and values.isna().any() and MISSING_LABEL not in factor.levels:
-        return Factor(factor.name, (*factor.levels, MISSING_LABEL))
+        return Factor(factor.name, (*factor.levels, MISSING_LABEL), factor.declared)
     return factor

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from synrisk.plan import Plan, Regression
 from synrisk.posterior import Posterior
 from synrisk.schema import (
     Columns,
+    Factor,
     FloatArray,
     Missing,
     Schema,
@@ -28,7 +30,7 @@ from synrisk.schema import (
 _WHAT = "The confidential data"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Model:
     """One regression with its frozen design and its draws."""
 
@@ -103,7 +105,10 @@ class Synthesizer:
             missing values of factors.
         """
         plan = Plan.of(regressions)
-        frame = read_table(data, _WHAT, text=text_columns(types))
+        if id is not None and not isinstance(id, str):
+            raise OptionError(f"id= is the name of a column; got {type(id).__name__}.")
+        text = text_columns(types)
+        frame = read_table(data, _WHAT, text=text if id is None else {id: [], **text})
         if not len(frame):
             raise DataError(f"{_WHAT} have no rows.")
         require_columns(frame, (*plan.columns, *plan.weight_columns), _WHAT)
@@ -133,6 +138,7 @@ class Synthesizer:
                     schema.variables[regression.response],
                     design,
                     renames[regression.response],
+                    frozenset(frame.columns),
                 ),
                 weights.get(regression.weights or ""),
             )
@@ -174,12 +180,19 @@ class Synthesizer:
                         "variable": model.regression.response,
                         "parameter": name,
                         "family": _family(model),
+                        "probability_of": self._modelled_level(model),
                         "read_from": source,
                         "mean": mean,
                         "sd": sd,
                     }
                 )
         return pd.DataFrame(rows).set_index(["variable", "parameter"])
+
+    def _modelled_level(self, model: Model) -> Any:
+        """Return the level whose probability a bernoulli model of a factor gives, else None."""
+        variable = self.schema.variables[model.regression.response]
+        binary = isinstance(variable, Factor) and not model.regression.distribution.makes_factor
+        return variable.levels[1] if binary and isinstance(variable, Factor) else None
 
     def _model(self, variable: str) -> Model:
         for model in self.models:
@@ -202,13 +215,16 @@ def _labelled(frame: pd.DataFrame, id_column: str | None, plan: Plan) -> pd.Data
         require_columns(frame, [id_column], "id=")
         if id_column in plan.columns:
             raise OptionError(f"id={id_column!r} is used in a formula; it cannot name the records.")
-        frame = frame.set_index(id_column, drop=False)
+        frame = frame.set_index(_whole_ids(frame[id_column]), drop=False)
         source = f"the column {id_column!r}"
     if isinstance(frame.index, pd.MultiIndex):
         raise DataError(f"{_WHAT} have an index of several levels; name the records with id=.")
     n_missing = int(np.sum(frame.index.isna()))
     if n_missing:
         raise DataError(f"{_WHAT}: {source} lacks {counted(n_missing, 'label')}.")
+    n_nested = sum(not isinstance(label, Hashable) for label in frame.index)
+    if n_nested:
+        raise DataError(f"{_WHAT}: {source} holds {counted(n_nested, 'list')}, not labels.")
     n_repeated = int(frame.index.duplicated().sum())
     if n_repeated:
         raise DataError(
@@ -218,17 +234,38 @@ def _labelled(frame: pd.DataFrame, id_column: str | None, plan: Plan) -> pd.Data
     return frame
 
 
+def _whole_ids(ids: pd.Series[Any]) -> pd.Index[Any]:
+    """Return ids as an index; text that only holds whole numbers without leading zeros as such."""
+    whole = r"0|[1-9]\d{0,17}"
+    is_text = pd.api.types.is_string_dtype(ids.dtype) and bool(ids.notna().all())
+    if is_text and ids.map(lambda label: bool(re.fullmatch(whole, str(label)))).all():
+        ids = ids.astype(np.int64)
+    index: pd.Index[Any] = pd.Index(ids, name=ids.name)
+    return index
+
+
 def _check_responses(plan: Plan, schema: Schema, columns: Columns) -> None:
     for regression in plan.regressions:
         family, name = regression.distribution, regression.response
         variable = schema.variables[name]
         wanted = f"{_WHAT}: {name!r} is modelled as {family.name} and must be {family.wants}"
+        undeclared = isinstance(variable, Factor) and not variable.declared
+        binary = family.fits(variable) and not family.makes_factor
+        if isinstance(variable, Factor) and undeclared and binary and not _is_logical(variable):
+            raise DataError(
+                f"{_WHAT}: {name!r} is text with two levels; say which one the model's "
+                f"probability is of by listing it second: types={{{name!r}: [other, that]}}."
+            )
         if not family.fits(variable):
             n_levels = len(getattr(variable, "levels", ()))
             raise DataError(f"{wanted}; it is a factor with {counted(n_levels, 'level')}.")
         n_outside = int((~family.supports(columns[name].astype(np.float64), variable)).sum())
         if n_outside:
             raise DataError(f"{wanted}; {counted(n_outside, 'value is', 'values are')} not.")
+
+
+def _is_logical(variable: Factor) -> bool:
+    return all(isinstance(level, bool | np.bool_) for level in variable.levels)
 
 
 def _record_weights(name: str, weights: Any) -> FloatArray:

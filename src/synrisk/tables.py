@@ -18,7 +18,7 @@ from synrisk.result import TIE, RiskArrays
 from synrisk.schema import FloatArray, Variable
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Labels:
     """Names for the axes of a result."""
 
@@ -74,17 +74,44 @@ def difference(family: Family, guess: FloatArray, truth: FloatArray) -> FloatArr
 
 
 def summary_table(
-    records: pd.DataFrame, prior_marginals: Mapping[str, FloatArray], groups: pd.Series[Any] | None
+    result: RiskArrays, grids: tuple[Grid, ...], labels: Labels, groups: pd.Series[Any] | None
 ) -> pd.DataFrame:
     """Return a row for the joint and each variable, by group if there are groups."""
+    rows = np.arange(len(labels.records))
+    joint = pd.DataFrame(
+        {
+            "probability": result.probability,
+            "prior": result.prior,
+            "is_best": result.rank == 1,
+            "abs_diff": np.nan,
+        }
+    )
+    columns = {"joint": joint}
+    for axis, grid in enumerate(grids):
+        marginal, best = result.marginals[axis], result.best[:, axis]
+        at_truth = marginal[rows, grid.truth]
+        n_as_good = (marginal >= at_truth[:, None] * (1.0 - TIE)).sum(axis=1)
+        guess, truth = grid.values[rows, best], grid.values[rows, grid.truth]
+        columns[labels.names[axis]] = pd.DataFrame(
+            {
+                "probability": at_truth,
+                "prior": result.prior_marginals[axis][rows, grid.truth],
+                "is_best": n_as_good == 1,
+                "abs_diff": difference(labels.families[axis], guess, truth),
+            }
+        )
     if groups is None:
-        return _summary(records, prior_marginals, np.ones(len(records), dtype=bool))
+        return _summary(columns, np.ones(len(rows), dtype=bool))
+    return _by_group(columns, groups)
+
+
+def _by_group(columns: Mapping[str, pd.DataFrame], groups: pd.Series[Any]) -> pd.DataFrame:
     keys = groups.astype(object).where(groups.notna(), None)
-    tables = {}
-    for label in pd.unique(groups.dropna()):
-        tables[label] = _summary(records, prior_marginals, (keys == label).to_numpy())
+    tables = {
+        label: _summary(columns, (keys == label).to_numpy()) for label in groups.dropna().unique()
+    }
     if keys.isna().any():
-        tables["(missing)"] = _summary(records, prior_marginals, keys.isna().to_numpy())
+        tables["(missing)"] = _summary(columns, keys.isna().to_numpy())
     ordered = groups.cat.categories if isinstance(groups.dtype, pd.CategoricalDtype) else None
     order = [g for g in ordered if g in tables] if ordered is not None else _sorted(tables)
     order += [g for g in tables if g not in order]
@@ -99,43 +126,22 @@ def _sorted(keys: Mapping[Any, Any]) -> list[Any]:
         return sorted(keys, key=str)
 
 
-def _summary(
-    records: pd.DataFrame, prior_marginals: Mapping[str, FloatArray], rows: npt.NDArray[np.bool_]
-) -> pd.DataFrame:
-    part = records[rows]
-    lines = {
-        "joint": _line(
-            part["probability"].to_numpy(),
-            part["prior"].to_numpy(),
-            (part["rank"] == 1).to_numpy(),
-            None,
-        )
-    }
-    for name, prior in prior_marginals.items():
-        difference_ = part[f"abs_diff_{name}"].to_numpy()
-        lines[name] = _line(
-            part[f"probability_{name}"].to_numpy(), prior[rows], difference_ == 0, difference_
-        )
+def _summary(columns: Mapping[str, pd.DataFrame], rows: npt.NDArray[np.bool_]) -> pd.DataFrame:
+    lines = {}
+    for name, frame in columns.items():
+        part = frame[rows]
+        lines[name] = {
+            "n_records": len(part),
+            "prior": part["prior"].mean(),
+            "mean": part["probability"].mean(),
+            "median": part["probability"].median(),
+            "q95": part["probability"].quantile(0.95),
+            "max": part["probability"].max(),
+            "share_above_prior": (part["probability"] > part["prior"] * np.exp(TIE)).mean(),
+            "share_best": part["is_best"].mean(),
+            "mean_abs_diff": part["abs_diff"].mean(),
+        }
     return pd.DataFrame(lines).T.rename_axis("of").astype({"n_records": np.int64})
-
-
-def _line(
-    probability: FloatArray,
-    prior: FloatArray,
-    is_best: npt.NDArray[np.bool_],
-    difference_: FloatArray | None,
-) -> dict[str, float]:
-    return {
-        "n_records": len(probability),
-        "prior": float(prior.mean()),
-        "mean": float(probability.mean()),
-        "median": float(np.median(probability)),
-        "q95": float(np.quantile(probability, 0.95)),
-        "max": float(probability.max()),
-        "share_above_prior": float((probability > prior * np.exp(TIE)).mean()),
-        "share_best": float(is_best.mean()),
-        "mean_abs_diff": float("nan") if difference_ is None else float(difference_.mean()),
-    }
 
 
 def joint_array(

@@ -229,6 +229,9 @@ def test_summary():
     assert summary.loc["joint", "mean"] == pytest.approx(records["probability"].mean())
     assert summary.loc["c", "median"] == pytest.approx(records["probability_c"].median())
     assert summary.loc["b", "share_best"] == (records["abs_diff_b"] == 0).mean()
+    assert summary.loc["b", "mean_abs_diff"] == pytest.approx(records["abs_diff_b"].mean())
+    tied = sr.attribute_risk(synthesizer, release, n_draws=1).summary()  # all guesses tie
+    assert (tied["share_best"] == 0).all()
     assert summary.loc["joint", "share_best"] == (records["rank"] == 1).mean()
     above = (records["probability"] > 1 / 121 + 1e-9).mean()
     assert summary.loc["joint", "share_above_prior"] == pytest.approx(above)

@@ -64,6 +64,23 @@ def test_values_may_differ_by_record():
         np.testing.assert_array_equal(risk.joint(7), everyone.joint(7))
 
 
+def test_rows_for_all_records_are_in_the_confidential_order_whatever_records_are_asked():
+    synthesizer, release = one_gaussian()
+    truth = synthesizer.data["b"].to_numpy()
+    table = np.column_stack([truth + 1, truth, truth - 2])
+    order = np.random.default_rng(0).permutation(40)
+    risk = sr.attribute_risk(synthesizer, release, guesses=sr.Values(table), records=order)
+    np.testing.assert_array_equal(guesses_of(risk, order[0], "b"), table[order[0]])
+
+
+def test_numpy_scalars_are_numbers():
+    synthesizer, release = one_gaussian()
+    wide = sr.Interval(np.int64(8), synthesizer.data["b"].min(), np.float32(30))
+    assert sr.attribute_risk(synthesizer, release, guesses=wide).joint(0).shape == (8,)
+    sr.Additive(5, np.int64(1), np.int32(1))
+    sr.TruthFactor(np.int64(2))
+
+
 def test_shorter_rows_have_fewer_guesses():
     synthesizer, release = one_gaussian()
     truth = synthesizer.data["b"].to_numpy()

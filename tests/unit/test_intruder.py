@@ -62,7 +62,7 @@ def test_a_guess_that_the_prior_excludes_stays_excluded():
         (np.log(np.full((7, 3), 1 / 3)), "shape"),
         (np.array([np.nan, -1.0, -1.0]), "natural logarithms"),
         (np.log([0.5, 1e-320, 0.5]) - [0, np.inf, 0], "probability 0 for 40 records"),
-        (["a", "b", "c"], "array of numbers"),
+        (["a", "b", "c"], "array of real numbers"),
     ],
 )
 def test_bad_priors(prior, why):

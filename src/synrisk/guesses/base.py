@@ -13,7 +13,7 @@ from synrisk.families import Family
 from synrisk.schema import BoolArray, FloatArray, IntArray, Variable
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Target:
     """The confidential values of one synthesized variable that guesses are made for.
 
@@ -50,7 +50,7 @@ class Target:
         return not self.family.is_continuous
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Grid:
     """Guesses for one variable: ``values[record, guess]``, the truth at ``values[i, truth[i]]``.
 

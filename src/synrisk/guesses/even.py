@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,15 +36,22 @@ class Within:
         return made
 
 
+def is_real(value: object) -> bool:
+    """Tell whether `value` is a finite real number, of Python or of NumPy."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return False
+    return bool(np.isfinite(float(value)))
+
+
 def check_number(strategy: str, n: int) -> None:
     """Raise unless `n` is a number of guesses."""
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 2:
+    if isinstance(n, bool) or not isinstance(n, numbers.Integral) or n < 2:
         raise GuessError(f"{strategy}: the number of guesses must be a whole number from 2.")
 
 
 def check_width(strategy: str, below: float, above: float) -> None:
     """Raise unless the two half-widths span something."""
-    good = all(isinstance(w, int | float) and np.isfinite(w) and w >= 0 for w in (below, above))
+    good = all(is_real(width) and width >= 0 for width in (below, above))
     if not good or below + above <= 0:
         raise GuessError(
             f"{strategy}: below and above must be numbers from 0, and not both 0 "

@@ -8,7 +8,7 @@ import numpy as np
 
 from synrisk.errors import GuessError
 from synrisk.guesses.base import Grid, Guesses, Target
-from synrisk.guesses.even import Within, check_number, even_grid
+from synrisk.guesses.even import Within, check_number, even_grid, is_real
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,7 @@ class Interval(Guesses):
     def __post_init__(self) -> None:
         check_number("Interval", self.n)
         Within.of(self.within)
-        ends = (self.low, self.high)
-        if not all(isinstance(e, int | float) and np.isfinite(e) for e in ends) or not (
-            self.low < self.high
-        ):
+        if not (is_real(self.low) and is_real(self.high) and self.low < self.high):
             raise GuessError("Interval: low and high must be finite numbers with low < high.")
 
     def width(self, target: Target) -> int:  # noqa: ARG002

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +15,12 @@ from synrisk.guesses.base import Grid, Guesses, Target, with_truth
 from synrisk.schema import Factor, FloatArray
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Values(Guesses):
     """The guesses in `values`: one list for all records, or a row a record.
 
-    Rows are for all records of the confidential data, or for those evaluated, in their order.
+    As many rows as the confidential data has records are for those, in its order; otherwise rows
+    are for the evaluated records, in the order of ``records=``.
     Missing entries at the end of a row shorten it. Where a record's truth is not among its
     guesses, the nearest gives way to it; levels of an unordered factor have no nearest, so there
     the truth must be listed.
@@ -30,9 +33,12 @@ class Values(Guesses):
 
     values: Any
 
-    def width(self, target: Target) -> int:  # noqa: ARG002
+    def __repr__(self) -> str:
+        return f"Values(<{type(self.values).__name__}>)"
+
+    def width(self, target: Target) -> int:
         """Return the number of guesses in a row."""
-        return int(np.asarray(self.values, dtype=object).shape[-1])
+        return int(self._listed(target).shape[-1])
 
     def grid(self, target: Target) -> Grid:
         """Lay out the guesses."""
@@ -51,13 +57,7 @@ class Values(Guesses):
         return Grid(filled, np.argmax(same, axis=1).astype(np.int64), present)
 
     def _table(self, target: Target) -> tuple[FloatArray, Any]:
-        listed = np.asarray(self.values, dtype=object)
-        ragged = any(isinstance(entry, list | tuple | np.ndarray) for entry in listed.flat)
-        if listed.ndim not in (1, 2) or not listed.size or ragged:
-            raise GuessError(
-                f"Values for {target.name!r} must be one list for all records, or a row a record, "
-                "rows of one length (end shorter ones with missing values)."
-            )
+        listed = self._listed(target)
         flat = target.variable.encode(
             pd.Series(listed.ravel(), name=target.name).infer_objects(),
             f"Values for {target.name!r}",
@@ -67,7 +67,7 @@ class Values(Guesses):
         n_rows, n_records = len(target.truth), target.n_records
         if codes.ndim == 1:
             codes = np.broadcast_to(codes, (n_rows, len(codes)))
-        elif len(codes) == n_records != n_rows:
+        elif len(codes) == n_records:
             codes = codes[target.rows]
         elif len(codes) != n_rows:
             raise GuessError(
@@ -76,3 +76,15 @@ class Values(Guesses):
             )
         absent = np.isnan(codes) if not isinstance(target.variable, Factor) else codes < 0
         return codes, ~absent
+
+    def _listed(self, target: Target) -> Any:
+        listed = np.empty(0)
+        with contextlib.suppress(ValueError, TypeError):  # rows of different lengths
+            listed = np.asarray(self.values, dtype=object)
+        nested = any(not isinstance(entry, Hashable) for entry in listed.flat)
+        if listed.ndim not in (1, 2) or not listed.size or nested or np.iscomplexobj(self.values):
+            raise GuessError(
+                f"Values for {target.name!r} must be one list for all records, or a row a record, "
+                "rows of one length (end shorter ones with missing values)."
+            )
+        return listed
