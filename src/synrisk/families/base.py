@@ -29,9 +29,10 @@ class Family(ABC):
     is_continuous: ClassVar[bool] = False
     is_ordered: ClassVar[bool] = True  # |guess − truth| means something
     wants: ClassVar[str]  # what a response must be, for messages
-    # The log density once more, for the kernels that numba compiles: two plain functions,
-    #   base(eta, cell, h, parameters): what does not depend on y, once a cell and draw
-    #   log_density(y, eta, cell, h, parameters, base)
+    # The log density once more, for the kernels that numba compiles: two plain functions whose
+    # difference it is,
+    #   varying(y, eta, cell, h, parameters), for every guess y
+    #   base(eta, cell, h, parameters), what does not depend on y, once a cell and draw
     # with eta[cell, predictor, draw] and parameters[parameter, draw] of `kernel_parameters`. Terms
     # of y alone (log y!) may be left out: they are the same at every draw and cancel.
     compiled: ClassVar[tuple[Callable[..., float], Callable[..., float]]]

@@ -19,8 +19,8 @@ def _base(eta: Any, cell: Any, h: Any, parameters: Any) -> Any:
     return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
 
 
-def _log_density(y: Any, eta: Any, cell: Any, h: Any, parameters: Any, base: Any) -> Any:
-    return y * eta[cell, 0, h] - base
+def _varying(y: Any, eta: Any, cell: Any, h: Any, parameters: Any) -> Any:
+    return y * eta[cell, 0, h]
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Bernoulli(Family):
     name: ClassVar[str] = "bernoulli"
     aliases: ClassVar[tuple[str, ...]] = ("binom", "binomial", "binary", "logit")
     wants: ClassVar[str] = "0 and 1, booleans, or a factor with two levels"
-    compiled: ClassVar[Any] = (_base, _log_density)
+    compiled: ClassVar[Any] = (_varying, _base)
 
     def fits(self, response: Variable) -> bool:
         """A number, or a factor with two levels."""

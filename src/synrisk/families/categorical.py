@@ -24,9 +24,9 @@ def _base(eta: Any, cell: Any, h: Any, parameters: Any) -> Any:
     return top + math.log(total)
 
 
-def _log_density(y: Any, eta: Any, cell: Any, h: Any, parameters: Any, base: Any) -> Any:
+def _varying(y: Any, eta: Any, cell: Any, h: Any, parameters: Any) -> Any:
     code = int(y)
-    return (eta[cell, code - 1, h] if code > 0 else 0.0) - base
+    return eta[cell, code - 1, h] if code > 0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Categorical(Family):
     makes_factor: ClassVar[bool] = True
     is_ordered: ClassVar[bool] = False
     wants: ClassVar[str] = "a factor with at least two levels"
-    compiled: ClassVar[Any] = (_base, _log_density)
+    compiled: ClassVar[Any] = (_varying, _base)
 
     def n_predictors(self, response: Variable) -> int:
         """One for each level but the reference."""

@@ -53,18 +53,17 @@ class ModelKernels:
 @cache
 def model_kernels(family: Family) -> ModelKernels:
     """Return the kernels of a family, compiled or from numba's cache."""
-    base, log_density = family.compiled
-    for function in (base, log_density):
+    for function in family.compiled:
         register_jitable(fastmath=FAST)(function)
-    digest = sources_digest((base, log_density))
+    digest = sources_digest(family.compiled)
     return ModelKernels(
-        _make_reduce(base, log_density, digest),
-        _make_accumulate(base, log_density, digest),
-        _make_release(base, log_density, digest),
+        _make_reduce(*family.compiled, digest),
+        _make_accumulate(*family.compiled, digest),
+        _make_release(*family.compiled, digest),
     )
 
 
-@njit(fastmath=FAST)
+@njit(inline="always")
 def _add_terms(i: Any, cell: Any, values: Any, places: Any, beta: Any, eta: Any) -> None:
     """eta[cell] = Σ over columns of value · coefficient, at every draw."""
     n_columns, n_predictors, n_draws = beta.shape
@@ -79,30 +78,41 @@ def _add_terms(i: Any, cell: Any, values: Any, places: Any, beta: Any, eta: Any)
 
 
 @njit(fastmath=FAST)
-def _add_up(rows: Any, g: Any, ratio: Any, log_extra: Any) -> Any:
-    """Write Π_l Σ_h row·g_l / Σ_h row as ratio · exp(log_extra), and return how many are lost.
-
-    A ratio whose sums over- or underflowed is lost, and marked by 0.
-    """
-    n_lost = 0
+def _add_up(rows: Any, g: Any, sums: Any) -> None:
+    """sums[k] = Σ_h rows[k], Σ_h rows[k]·g_l for each dataset l."""
+    n_datasets, n_draws = g.shape
     for k in range(len(rows)):
-        below = 0.0
-        for h in range(rows.shape[1]):
+        below, above = 0.0, 0.0
+        for h in range(n_draws):
             below += rows[k, h]
-        product, extra = 1.0, 0.0
-        good = _LOW < below < _HIGH
-        for one in range(len(g)):
+            above += rows[k, h] * g[0, h]
+        sums[k, 0] = below
+        sums[k, 1] = above
+    for one in range(1, n_datasets):
+        for k in range(len(rows)):
             above = 0.0
-            for h in range(rows.shape[1]):
+            for h in range(n_draws):
                 above += rows[k, h] * g[one, h]
-            good = good and above > _LOW * max(below, 1.0)
-            product *= above / below
-            if product < _SMALL and good:
-                extra += math.log(product)
-                product = 1.0
-        ratio[k], log_extra[k] = product if good else 0.0, extra
-        n_lost += not good
-    return n_lost
+            sums[k, 1 + one] = above
+
+
+@njit(inline="always")
+def _ratio(sums: Any, k: Any) -> Any:
+    """Return ratio and extra with Π_l above_l / below = ratio · exp(extra), of sums[k].
+
+    A ratio whose sums over- or underflowed is lost, and returned as 0.
+    """
+    below = sums[k, 0]
+    good = _LOW < below < _HIGH
+    product, extra = 1.0, 0.0
+    for one in range(1, sums.shape[1]):
+        above = sums[k, one]
+        good = good and above > _LOW * max(below, 1.0)
+        product *= above / below
+        if product < _SMALL and good:
+            extra += math.log(product)
+            product = 1.0
+    return product if good else 0.0, extra
 
 
 @njit(fastmath=FAST)
@@ -135,7 +145,7 @@ def _log_ratio_in_logs(row: Any, log_g: Any) -> Any:
 _MODEL = (_F2, _I2, _F3, _F2, _F1, _F2, _I2, _F1, _I1, _F3)
 
 
-def _make_reduce(base: Any, log_density: Any, digest: str) -> Any:
+def _make_reduce(varying: Any, base: Any, digest: str) -> Any:
     @njit(types.void(*_MODEL, _F2, _F2), cache=True, nogil=True, fastmath=FAST)
     def reduce(
         values: Any,
@@ -159,10 +169,10 @@ def _make_reduce(base: Any, log_density: Any, digest: str) -> Any:
         g = np.exp(log_g)
         eta = np.empty((n_parents, n_predictors, n_draws))
         bases = np.empty((n_parents, n_draws))
-        shift = np.empty(n_draws)
+        shift, offset, row = np.empty(n_draws), np.empty(n_draws), np.empty(n_draws)
         rows = np.empty((n_guesses, n_draws))
         flat = rows.reshape(n_guesses * n_draws)
-        row = np.empty(n_draws)
+        sums = np.empty((n_guesses, 1 + len(log_g)))
         ratio = np.empty(n_outer * n_guesses)
         for i in range(n_records):
             for cell in range(n_parents):
@@ -172,39 +182,37 @@ def _make_reduce(base: Any, log_density: Any, digest: str) -> Any:
             power, cell = omega[i], truth[i, 0]
             y = guesses[i, truth[i, 1]]
             for h in range(n_draws):
-                at_truth = log_density(y, eta, cell, h, parameters, bases[cell, h])
+                at_truth = varying(y, eta, cell, h, parameters) - bases[cell, h]
                 shift[h] = log_v[h] - power * at_truth
             for outer in range(n_outer):
                 cell = parent_of[outer]
+                for h in range(n_draws):
+                    offset[h] = shift[h] - power * bases[cell, h]
+                if chained:
+                    for h in range(n_draws):
+                        offset[h] += earlier[i, outer, h]
                 for k in range(n_guesses):
                     y = guesses[i, k]
                     for h in range(n_draws):
-                        log_f = log_density(y, eta, cell, h, parameters, bases[cell, h])
-                        rows[k, h] = power * log_f + shift[h]
-                    if chained:
-                        for h in range(n_draws):
-                            rows[k, h] += earlier[i, outer, h]
+                        rows[k, h] = power * varying(y, eta, cell, h, parameters) + offset[h]
                 exponentiate(flat)
-                first = outer * n_guesses
-                n_lost = _add_up(rows, g, ratio[first : first + n_guesses], out[i, first:])
-                for k in range(n_guesses if n_lost else 0):
-                    if ratio[first + k] > 0.0:
-                        continue
-                    y = guesses[i, k]
-                    for h in range(n_draws):
-                        log_f = log_density(y, eta, cell, h, parameters, bases[cell, h])
-                        row[h] = power * log_f + shift[h]
-                    if chained:
-                        row += earlier[i, outer]
-                    ratio[first + k] = 1.0
-                    out[i, first + k] = _log_ratio_in_logs(row, log_g)
+                _add_up(rows, g, sums)
+                for k in range(n_guesses):
+                    c = outer * n_guesses + k
+                    ratio[c], out[i, c] = _ratio(sums, k)
+                    if ratio[c] == 0.0:
+                        y = guesses[i, k]
+                        for h in range(n_draws):
+                            row[h] = power * varying(y, eta, cell, h, parameters) + offset[h]
+                        ratio[c] = 1.0
+                        out[i, c] = _log_ratio_in_logs(row, log_g)
             for c in range(n_outer * n_guesses):
                 out[i, c] += logarithm(ratio[c])
 
     return reduce
 
 
-def _make_accumulate(base: Any, log_density: Any, digest: str) -> Any:
+def _make_accumulate(varying: Any, base: Any, digest: str) -> Any:
     @njit(types.void(*_MODEL, _F3), cache=True, nogil=True, fastmath=FAST)
     def accumulate(
         values: Any,
@@ -226,7 +234,7 @@ def _make_accumulate(base: Any, log_density: Any, digest: str) -> Any:
         chained = earlier.size > 0
         eta = np.empty((n_parents, n_predictors, n_draws))
         bases = np.empty((n_parents, n_draws))
-        shift = np.empty(n_draws)
+        shift, offset = np.empty(n_draws), np.empty(n_draws)
         for i in range(n_records):
             for cell in range(n_parents):
                 _add_terms(i, cell, values, places, beta, eta)
@@ -235,23 +243,24 @@ def _make_accumulate(base: Any, log_density: Any, digest: str) -> Any:
             power, cell = omega[i], truth[i, 0]
             y = guesses[i, truth[i, 1]]
             for h in range(n_draws):
-                at_truth = log_density(y, eta, cell, h, parameters, bases[cell, h])
+                at_truth = varying(y, eta, cell, h, parameters) - bases[cell, h]
                 shift[h] = log_v[h] - power * at_truth
             for outer in range(n_outer):
                 cell = parent_of[outer]
+                for h in range(n_draws):
+                    offset[h] = shift[h] - power * bases[cell, h]
+                if chained:
+                    for h in range(n_draws):
+                        offset[h] += earlier[i, outer, h]
                 for k in range(n_guesses):
                     y, c = guesses[i, k], outer * n_guesses + k
                     for h in range(n_draws):
-                        log_f = log_density(y, eta, cell, h, parameters, bases[cell, h])
-                        out[i, c, h] = power * log_f + shift[h]
-                    if chained:
-                        for h in range(n_draws):
-                            out[i, c, h] += earlier[i, outer, h]
+                        out[i, c, h] = power * varying(y, eta, cell, h, parameters) + offset[h]
 
     return accumulate
 
 
-def _make_release(base: Any, log_density: Any, digest: str) -> Any:
+def _make_release(varying: Any, base: Any, digest: str) -> Any:
     @njit(types.void(_F1, _F2, _F3, _F2, _F1), cache=True, nogil=True, fastmath=FAST)
     def release(y: Any, matrix: Any, beta: Any, parameters: Any, out: Any) -> None:
         _ = digest
@@ -263,7 +272,7 @@ def _make_release(base: Any, log_density: Any, digest: str) -> Any:
         for i in range(n_rows):
             _add_terms(i, 0, matrix, places, beta, eta)
             for h in range(n_draws):
-                row[h] = log_density(y[i], eta, 0, h, parameters, base(eta, 0, h, parameters))
+                row[h] = varying(y[i], eta, 0, h, parameters) - base(eta, 0, h, parameters)
             first = row[0]
             for h in range(n_draws):
                 out[h] += row[h] - first
