@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,13 +23,16 @@ from synrisk.errors import (
 )
 from synrisk.executors import workers
 from synrisk.guesses import Grid, Target, for_target, lay_out, strategies
+from synrisk.intruder import Table, prior_from_json, prior_to_json
 from synrisk.intruder import prior as resolve_prior
 from synrisk.io import TableLike, read_table
 from synrisk.likelihood import KernelDraws
 from synrisk.posterior import Posterior
+from synrisk.progress import bar
 from synrisk.result import RiskArrays
 from synrisk.risk import Estimator, Evaluation, check_size, log_density_of_release
 from synrisk.schema import Factor, IntArray, text_columns
+from synrisk.storage import Contents, load, save
 from synrisk.synthesizer import Synthesizer
 from synrisk.twins import Released, refuse_twins
 
@@ -151,6 +155,94 @@ class AttributeRisk:
         }
         return tables.dataset(self._result, self._grids, self._labels, attributes)
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save everything to a NetCDF file that its owner alone can read.
+
+        The file holds the confidential data and the draws, so that `joint` works after loading.
+        """
+        evaluation, result = self._evaluation, self._result
+        meta, arrays = evaluation.synthesizer.to_contents()
+        meta["risk"] = {
+            "estimator": self.estimator,
+            "n_datasets": self.n_datasets,
+            "n_draws": self.n_draws,
+            "notes": list(self.notes),
+            "prior": prior_to_json(evaluation.prior),
+            "around_truth": [grid.around_truth for grid in self._grids],
+        }
+        arrays |= {
+            "positions": evaluation.positions,
+            "probability": result.probability,
+            "prior": result.prior,
+            "rank": result.rank,
+            "n_guesses": result.n_guesses,
+            "best": result.best,
+        }
+        for k, grid in enumerate(self._grids):
+            arrays[f"log_g_{k}"] = evaluation.log_g[k]
+            arrays[f"guesses_{k}"] = np.asarray(grid.values)
+            arrays[f"truth_{k}"] = grid.truth
+            arrays[f"present_{k}"] = np.asarray(grid.present)
+            arrays[f"marginal_{k}"] = result.marginals[k]
+            arrays[f"prior_marginal_{k}"] = result.prior_marginals[k]
+        if result.joint is not None:
+            arrays["joint"] = result.joint
+        if isinstance(evaluation.prior, Table):
+            arrays["table"] = np.asarray(evaluation.prior.log_probabilities)
+        save(path, Contents("an attribute risk", meta, arrays, evaluation.synthesizer.data))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> AttributeRisk:
+        """Load what `save` wrote."""
+        contents = load(path, "an attribute risk")
+        meta, arrays = contents.meta["risk"], contents.arrays
+        synthesizer = Synthesizer.from_contents(contents.meta, arrays, contents.table)
+        variables = range(len(synthesizer.models))
+        grids = tuple(
+            Grid(
+                arrays[f"guesses_{k}"],
+                arrays[f"truth_{k}"],
+                arrays[f"present_{k}"],
+                meta["around_truth"][k],
+            )
+            for k in variables
+        )
+        draws = tuple(
+            KernelDraws.of(
+                model.regression.distribution,
+                model.posterior.first(meta["n_draws"][model.regression.response]),
+            )
+            for model in synthesizer.models
+        )
+        evaluation = Evaluation(
+            synthesizer,
+            draws,
+            tuple(arrays[f"log_g_{k}"] for k in variables),
+            grids,
+            prior_from_json(meta["prior"], arrays.get("table")),
+            arrays["positions"],
+            meta["estimator"],
+        )
+        result = RiskArrays(
+            arrays["probability"],
+            arrays["prior"],
+            arrays["rank"],
+            arrays["n_guesses"],
+            tuple(arrays[f"marginal_{k}"] for k in variables),
+            tuple(arrays[f"prior_marginal_{k}"] for k in variables),
+            arrays["best"],
+            arrays.get("joint"),
+        )
+        return cls(
+            meta["estimator"],
+            meta["n_datasets"],
+            dict(meta["n_draws"]),
+            tuple(meta["notes"]),
+            evaluation,
+            result,
+            _labels(synthesizer, arrays["positions"]),
+        )
+
     def _log_joint(self, row: int) -> Any:
         if self._result.joint is not None:
             return self._result.joint[row]
@@ -182,6 +274,7 @@ def attribute_risk(
     records: Iterable[Hashable] | Hashable | None = None,
     joint: JointName = "auto",
     executor: Any = None,
+    progress: bool | None = None,
 ) -> AttributeRisk:
     """Evaluate what a worst-case intruder could learn about each record from a release.
 
@@ -213,6 +306,8 @@ def attribute_risk(
     executor
         None or ``"threads"`` uses a thread for each core, ``"serial"`` one; a number is a number
         of threads; or an object with a ``map`` method. Results are the same to the last bit.
+    progress
+        True shows a bar with the time left, if standard error is a terminal.
     """
     if not isinstance(synthesizer, Synthesizer):
         raise OptionError(
@@ -249,12 +344,8 @@ def attribute_risk(
     )
     n_bytes = 8 * len(positions) * int(np.prod(evaluation.shape, dtype=np.float64))
     keep_joint = keeping == "keep" or (keeping == "auto" and n_bytes <= _MOST_KEPT)
-    result = evaluation.run(team, keep_joint=keep_joint)
-    labels = tables.Labels(
-        synthesizer.data.index[positions],
-        tuple(synthesizer.schema.variables[name] for name in synthesizer.plan.synthesized),
-        tuple(regression.distribution for regression in synthesizer.plan.regressions),
-    )
+    with bar(progress, "Evaluating records", len(positions)) as on_records:
+        result = evaluation.run(team, keep_joint=keep_joint, on_records=on_records)
     return AttributeRisk(
         _ESTIMATORS[method],
         len(release),
@@ -262,7 +353,15 @@ def attribute_risk(
         _notes(synthesizer, release, grids),
         evaluation,
         result,
-        labels,
+        _labels(synthesizer, positions),
+    )
+
+
+def _labels(synthesizer: Synthesizer, positions: IntArray) -> tables.Labels:
+    return tables.Labels(
+        synthesizer.data.index[positions],
+        tuple(synthesizer.schema.variables[name] for name in synthesizer.plan.synthesized),
+        tuple(regression.distribution for regression in synthesizer.plan.regressions),
     )
 
 

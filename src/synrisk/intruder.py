@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
 
-from synrisk.errors import PriorError, counted
+from synrisk.errors import FileError, PriorError, counted
 from synrisk.guesses import Grid
 from synrisk.guesses.even import is_real
 from synrisk.schema import BoolArray, FloatArray, IntArray
@@ -115,6 +115,24 @@ class Table(Prior):
     def log_prior(self, grids: Sequence[Grid], rows: slice) -> FloatArray:
         """Return the rows of the table."""
         return _normalised(self.log_probabilities[rows], joint_present(grids, rows))
+
+
+def prior_to_json(prior_: Prior) -> dict[str, Any]:
+    """Return a prior as JSON has it; a table's numbers are stored apart."""
+    if isinstance(prior_, TruthFactor):
+        return {"kind": "truth factor", "factor": float(prior_.factor)}
+    if isinstance(prior_, Table):
+        return {"kind": "table"}
+    if isinstance(prior_, Uniform):
+        return {"kind": "uniform"}
+    raise FileError(f"A prior of type {type(prior_).__name__} cannot be saved.")
+
+
+def prior_from_json(stored: Mapping[str, Any], table: Any) -> Prior:
+    """Return the prior that `prior_to_json` stored."""
+    if stored["kind"] == "truth factor":
+        return TruthFactor(stored["factor"])
+    return Table(table) if stored["kind"] == "table" else Uniform()
 
 
 def prior(spec: Any) -> Prior:

@@ -176,6 +176,30 @@ class Schema:
             missing,
         )
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the schema as JSON has it."""
+        variables = [
+            {"name": name, "levels": [label_to_json(v) for v in variable.levels],
+             "declared": variable.declared}
+            if isinstance(variable, Factor)
+            else {"name": name}
+            for name, variable in self.variables.items()
+        ]  # fmt: skip
+        return {"variables": variables, "missing": self.missing}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Schema:
+        """Return the schema that `to_json` stored."""
+        variables: dict[str, Variable] = {}
+        for entry in stored["variables"]:
+            name = entry["name"]
+            if "levels" in entry:
+                levels = tuple(label_from_json(level) for level in entry["levels"])
+                variables[name] = Factor(name, levels, bool(entry["declared"]))
+            else:
+                variables[name] = Numeric(name)
+        return cls(variables, stored["missing"])
+
     def encode(
         self,
         frame: pd.DataFrame,
@@ -208,6 +232,27 @@ class Schema:
         if not kept.any():
             raise error(f"{what}: no complete record is left of {len(frame):,}.")
         return {name: column[kept] for name, column in columns.items()}, kept
+
+
+def label_to_json(label: Label) -> list[Any]:
+    """Return a level with its type, as JSON has it."""
+    if isinstance(label, bool | np.bool_):
+        return ["bool", bool(label)]
+    if isinstance(label, int | np.integer):
+        return ["int", str(int(label))]
+    if isinstance(label, float | np.floating):
+        return ["float", float(label).hex()]
+    return ["text", str(label)]
+
+
+def label_from_json(stored: Sequence[Any]) -> Label:
+    """Return the level that `label_to_json` stored."""
+    kind, value = stored
+    if kind == "int":
+        return int(value)
+    if kind == "float":
+        return float.fromhex(value)
+    return bool(value) if kind == "bool" else str(value)
 
 
 def require_columns(

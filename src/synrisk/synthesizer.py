@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,11 +12,12 @@ import numpy as np
 import pandas as pd
 
 from synrisk.design import Design
-from synrisk.errors import DataError, DrawsError, OptionError, counted, listed
+from synrisk.errors import DataError, DrawsError, FileError, OptionError, counted, listed
+from synrisk.families import FAMILIES, Family
 from synrisk.interchange import read_draws, split_rename
 from synrisk.io import TableLike, read_table
 from synrisk.plan import Plan, Regression
-from synrisk.posterior import Posterior
+from synrisk.posterior import Posterior, parameter_names
 from synrisk.schema import (
     Columns,
     Factor,
@@ -26,6 +28,7 @@ from synrisk.schema import (
     require_columns,
     text_columns,
 )
+from synrisk.storage import Contents, load, save
 
 _WHAT = "The confidential data"
 
@@ -146,6 +149,73 @@ class Synthesizer:
         )
         return cls(plan, schema, models, frame[kept], columns, len(frame) - n_rows)
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save plan, confidential data and draws to a NetCDF file that its owner alone can read."""
+        meta, arrays = self.to_contents()
+        save(path, Contents("a synthesizer", meta, arrays, self.data))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Synthesizer:
+        """Load what `save` wrote."""
+        contents = load(path, "a synthesizer")
+        return cls.from_contents(contents.meta, contents.arrays, contents.table)
+
+    def to_contents(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return settings and arrays from which, with `data`, the synthesizer can be made again."""
+        meta: dict[str, Any] = {
+            "models": [
+                {
+                    "formula": model.regression.formula,
+                    "family": _registered(model.regression.distribution),
+                    "weights": model.regression.weights,
+                    "names": list(model.posterior.names),
+                    "sources": list(model.posterior.sources),
+                }
+                for model in self.models
+            ],
+            "schema": self.schema.to_json(),
+            "n_dropped": self.n_dropped,
+        }
+        arrays = {}
+        for k, model in enumerate(self.models):
+            arrays[f"coefficients_{k}"] = model.posterior.coefficients
+            arrays[f"auxiliary_{k}"] = model.posterior.auxiliary
+            arrays[f"log_weights_{k}"] = model.posterior.log_weights
+        return meta, arrays
+
+    @classmethod
+    def from_contents(
+        cls, meta: Mapping[str, Any], arrays: Mapping[str, Any], data: pd.DataFrame
+    ) -> Synthesizer:
+        """Make the synthesizer of `to_contents` again; the design is frozen anew on the data."""
+        stored = meta["models"]
+        plan = Plan.of(
+            [Regression(m["formula"], m["family"], weights=m["weights"]) for m in stored]
+        )
+        schema = Schema.from_json(meta["schema"])
+        columns, kept = schema.encode(data, schema.variables, _WHAT)
+        models = []
+        for k, regression in enumerate(plan.regressions):
+            design = Design.freeze(regression.parsed, schema, columns, int(kept.sum()))
+            response = schema.variables[regression.response]
+            names = parameter_names(design, regression.distribution, response)
+            if list(names) != stored[k]["names"]:
+                raise FileError(
+                    "The file was written by a version of synrisk that encodes formulas "
+                    "differently; fit or read the draws again."
+                )
+            posterior = Posterior(
+                arrays[f"coefficients_{k}"],
+                arrays[f"auxiliary_{k}"],
+                arrays[f"log_weights_{k}"],
+                names,
+                tuple(stored[k]["sources"]),
+            )
+            name = regression.weights
+            weights = None if name is None else _record_weights(name, columns[name])
+            models.append(Model(regression, design, posterior, weights))
+        return cls(plan, schema, tuple(models), data[kept], columns, int(meta["n_dropped"]))
+
     @property
     def n_records(self) -> int:
         """The number of confidential records used."""
@@ -202,6 +272,14 @@ class Synthesizer:
             f"{variable!r} is not synthesized; the synthesized variables are "
             f"{listed(self.plan.synthesized)}."
         )
+
+
+def _registered(family: Family) -> str:
+    if family not in FAMILIES:
+        raise FileError(
+            f"The family {family.name!r} is not one of synrisk's, so it cannot be saved."
+        )
+    return family.name
 
 
 def _family(model: Model) -> str:

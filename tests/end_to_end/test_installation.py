@@ -1,0 +1,61 @@
+"""What an installation does by itself: imports, and numba's cache after an upgrade."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import synrisk
+
+SOURCES = Path(synrisk.__file__).parent
+
+
+def python(code, **environment):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_importing_synrisk_imports_nothing_heavy():
+    heavy = ["numba", "llvmlite", "h5netcdf", "h5py", "rich", "matplotlib", "dask", "polars"]
+    code = f"import synrisk, sys; print([m for m in {heavy} if m in sys.modules])"
+    assert python(code) == "[]"
+
+
+def test_the_cache_does_not_survive_a_change_in_a_family(tmp_path):
+    """numba stamps a cached kernel with its own file alone: the family's file is another."""
+    shutil.copytree(SOURCES, tmp_path / "synrisk", ignore=shutil.ignore_patterns("__pycache__"))
+    cache = tmp_path / "cache"
+    code = (
+        "import numpy as np\n"
+        "from synrisk.families import family\n"
+        "from synrisk.kernels import model_kernels\n"
+        "out = np.zeros(2)\n"
+        "beta = np.array([0.0, 1.0]).reshape(1, 1, 2)\n"
+        "model_kernels(family('poisson')).release(\n"
+        "    np.array([3.0]), np.ones((1, 1)), beta, np.empty((0, 2)), out)\n"
+        "hits = sum(model_kernels(family('poisson')).release.stats.cache_hits.values())\n"
+        "print(round(out[1] - out[0], 6), hits)\n"
+    )
+    environment = {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(cache)}
+    right = round(3.0 - (2.718281828459045 - 1.0), 6)
+    assert python(code, **environment) == f"{right} 0"  # compiled
+    assert python(code, **environment) == f"{right} 1"  # from the cache
+    family = tmp_path / "synrisk" / "families" / "poisson.py"
+    stamp = family.stat()
+    text = family.read_text(encoding="utf-8")
+    assert text.count("return y * eta[cell, 0, h]") == 1
+    family.write_text(
+        text.replace("return y * eta[cell, 0, h]", "return 2.0 * y * eta[cell, 0, h]"),
+        encoding="utf-8",
+    )
+    os.utime(family, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    assert python(code, **environment) == f"{round(right + 3.0, 6)} 0"
