@@ -177,6 +177,7 @@ class AttributeRisk:
             "rank": result.rank,
             "n_guesses": result.n_guesses,
             "best": result.best,
+            "prior_marginals": result.prior_marginals,
         }
         for k, grid in enumerate(self._grids):
             arrays[f"log_g_{k}"] = evaluation.log_g[k]
@@ -184,7 +185,6 @@ class AttributeRisk:
             arrays[f"truth_{k}"] = grid.truth
             arrays[f"present_{k}"] = np.asarray(grid.present)
             arrays[f"marginal_{k}"] = result.marginals[k]
-            arrays[f"prior_marginal_{k}"] = result.prior_marginals[k]
         if result.joint is not None:
             arrays["joint"] = result.joint
         if isinstance(evaluation.prior, Table):
@@ -229,7 +229,7 @@ class AttributeRisk:
             arrays["rank"],
             arrays["n_guesses"],
             tuple(arrays[f"marginal_{k}"] for k in variables),
-            tuple(arrays[f"prior_marginal_{k}"] for k in variables),
+            arrays["prior_marginals"],
             arrays["best"],
             arrays.get("joint"),
         )

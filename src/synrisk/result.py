@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,8 +24,10 @@ class RiskArrays:
         Of the true cell, 1 the most probable; ties share the average.
     n_guesses
         The number of cells.
-    marginals, prior_marginals
+    marginals
         For each variable the probability of each of its guesses, ``(record, guess)``.
+    prior_marginals
+        The prior probability of each variable's true value, ``(record, variable)``.
     best
         The index of the guess that is best by the marginal, ``(record, variable)``; of guesses
         that tie, the first.
@@ -39,25 +40,36 @@ class RiskArrays:
     rank: FloatArray
     n_guesses: IntArray
     marginals: tuple[FloatArray, ...]
-    prior_marginals: tuple[FloatArray, ...]
+    prior_marginals: FloatArray
     best: IntArray
     joint: FloatArray | None
 
     @classmethod
-    def concatenate(cls, parts: Sequence[RiskArrays]) -> RiskArrays:
-        """Join the results of blocks, in their order."""
-        variables = range(len(parts[0].marginals))
-        joints = [part.joint for part in parts if part.joint is not None]
+    def empty(cls, n_records: int, shape: tuple[int, ...], *, keep_joint: bool) -> RiskArrays:
+        """Return arrays to be filled by `place`."""
         return cls(
-            np.concatenate([part.probability for part in parts]),
-            np.concatenate([part.prior for part in parts]),
-            np.concatenate([part.rank for part in parts]),
-            np.concatenate([part.n_guesses for part in parts]),
-            tuple(np.concatenate([part.marginals[k] for part in parts]) for k in variables),
-            tuple(np.concatenate([part.prior_marginals[k] for part in parts]) for k in variables),
-            np.concatenate([part.best for part in parts]),
-            np.concatenate(joints) if len(joints) == len(parts) else None,
+            np.empty(n_records),
+            np.empty(n_records),
+            np.empty(n_records),
+            np.empty(n_records, dtype=np.int64),
+            tuple(np.empty((n_records, size)) for size in shape),
+            np.empty((n_records, len(shape))),
+            np.empty((n_records, len(shape)), dtype=np.int64),
+            np.empty((n_records, *shape)) if keep_joint else None,
         )
+
+    def place(self, rows: slice, part: RiskArrays) -> None:
+        """Write the results of the records `rows`."""
+        self.probability[rows] = part.probability
+        self.prior[rows] = part.prior
+        self.rank[rows] = part.rank
+        self.n_guesses[rows] = part.n_guesses
+        for own, of_part in zip(self.marginals, part.marginals, strict=True):
+            own[rows] = of_part
+        self.prior_marginals[rows] = part.prior_marginals
+        self.best[rows] = part.best
+        if self.joint is not None and part.joint is not None:
+            self.joint[rows] = part.joint
 
 
 def summarise(
@@ -93,11 +105,13 @@ def summarise(
     probability, prior, rank = (np.empty(n_records) for _ in range(3))
     n_guesses = np.empty(n_records, dtype=np.int64)
     best = np.zeros((n_records, len(shape)), dtype=np.int64)
-    marginals, prior_marginals = (np.zeros((n_records, starts[-1])) for _ in range(2))
+    marginals = np.zeros((n_records, starts[-1]))
+    prior_marginals = np.zeros((n_records, len(shape)))
     record_kernels().summarise(
         log_likelihood,
         np.ascontiguousarray(log_prior),
         true_cell,
+        np.ascontiguousarray(truth),
         axis_cell,
         starts,
         TIE,
@@ -115,7 +129,7 @@ def summarise(
         rank,
         n_guesses,
         tuple(np.split(marginals, starts[1:-1], axis=1)),
-        tuple(np.split(prior_marginals, starts[1:-1], axis=1)),
+        prior_marginals,
         best,
         log_likelihood.reshape(n_records, *shape) if keep else None,
     )

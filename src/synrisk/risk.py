@@ -87,12 +87,13 @@ class Evaluation:
         size = min(ROWS, max(1, _BLOCK_CELLS // math.prod(self.shape)))
         size = min(size, max(_LEAST_BLOCK, -(-n_records // (_BLOCKS_A_WORKER * workers.n))))
         blocks = [slice(i, min(i + size, n_records)) for i in range(0, n_records, size)]
-        parts = []
+        result = RiskArrays.empty(n_records, self.shape, keep_joint=keep_joint)
+        evaluate = partial(self.evaluate, keep_joint=keep_joint)
         with workers.open() as executor:
-            for part in executor.map(partial(self.evaluate, keep_joint=keep_joint), blocks):
-                parts.append(part)
-                on_records(len(part.probability))
-        return RiskArrays.concatenate(parts)
+            for rows, part in zip(blocks, executor.map(evaluate, blocks), strict=True):
+                result.place(rows, part)
+                on_records(rows.stop - rows.start)
+        return result
 
     def evaluate(self, rows: slice, *, keep_joint: bool) -> RiskArrays:
         """Evaluate the chosen records `rows`."""

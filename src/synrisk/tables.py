@@ -95,7 +95,7 @@ def summary_table(
         columns[labels.names[axis]] = pd.DataFrame(
             {
                 "probability": at_truth,
-                "prior": result.prior_marginals[axis][rows, grid.truth],
+                "prior": result.prior_marginals[:, axis],
                 "is_best": n_as_good == 1,
                 "abs_diff": difference(labels.families[axis], guess, truth),
             }
@@ -225,7 +225,7 @@ def dataset(
         variables[f"guesses_{name}"] = (dims, labels.decode(axis, grids[axis].values))
         variables[f"present_{name}"] = (dims, grids[axis].present)
         variables[f"marginal_{name}"] = (dims, result.marginals[axis])
-        variables[f"prior_marginal_{name}"] = (dims, result.prior_marginals[axis])
+        variables[f"prior_{name}"] = ("record", result.prior_marginals[:, axis])
         variables[f"truth_{name}"] = ("record", grids[axis].truth)
     if result.joint is not None:
         dims_ = ("record", *(f"guess_{name}" for name in labels.names))

@@ -193,6 +193,8 @@ def test_summaries_equal_plain_numpy():
         others = tuple(1 + a for a in range(3) if a != axis)
         np.testing.assert_allclose(found.marginals[axis], p.sum(axis=others), rtol=1e-12)
         np.testing.assert_array_equal(found.best[:, axis], p.sum(axis=others).argmax(axis=1))
+        of_truth = prior.reshape(p.shape).sum(axis=others)[np.arange(n), truth[:, axis]]
+        np.testing.assert_allclose(found.prior_marginals[:, axis], of_truth, rtol=1e-12)
     np.testing.assert_allclose(found.joint, log_p.reshape(p.shape), rtol=0, atol=1e-12)
 
 

@@ -73,14 +73,15 @@ def _normalise(log_p: Any, p: Any) -> Any:
 
 def _make_summarise(digest: str) -> Any:
     signature = types.void(
-        _F2, _F2, _I1, _I2, _I1, types.float64, _F1, _F1, _F1, _I1, _F2, _F2, _I2
+        _F2, _F2, _I1, _I2, _I2, _I1, types.float64, _F1, _F1, _F1, _I1, _F2, _F2, _I2
     )
 
     @njit(signature, cache=True, nogil=True)
     def summarise(
         joint: Any,  # (record, cell): the log likelihood; becomes the log posterior
         log_prior: Any,  # (record or 1, cell)
-        truth: Any,  # (record): the true cell
+        true_cell: Any,  # (record)
+        truth: Any,  # (record, axis): the true guess
         axis_cell: Any,  # (axis, cell): where the cell's guess stands in `marginals`
         starts: Any,  # (axis + 1): where each axis' guesses begin in `marginals`
         tie: float,
@@ -89,7 +90,7 @@ def _make_summarise(digest: str) -> Any:
         rank: Any,
         n_guesses: Any,
         marginals: Any,
-        prior_marginals: Any,
+        prior_marginals: Any,  # (record, axis): of the true guess
         best: Any,  # (record, axis)
     ) -> None:
         _ = digest
@@ -106,20 +107,22 @@ def _make_summarise(digest: str) -> Any:
                 joint[i, c] += before[c]
                 n_present += before[c] > -np.inf
             log_total = _normalise(joint[i], p)
-            at_truth = joint[i, truth[i]]
+            at_truth = joint[i, true_cell[i]]
             above, tied = 0, 0
             for c in range(n_cells):
                 difference = joint[i, c] - at_truth
                 above += difference > tie
                 tied += abs(difference) <= tie
                 joint[i, c] -= log_total
-            probability[i], prior[i] = p[truth[i]], p0[truth[i]]
+            probability[i], prior[i] = p[true_cell[i]], p0[true_cell[i]]
             rank[i] = above + (tied + 1) / 2.0
             n_guesses[i] = n_present
             for axis in range(n_axes):
+                at = starts[axis] + truth[i, axis]
                 for c in range(n_cells):
                     marginals[i, axis_cell[axis, c]] += p[c]
-                    prior_marginals[i, axis_cell[axis, c]] += p0[c]
+                    if axis_cell[axis, c] == at:
+                        prior_marginals[i, axis] += p0[c]
                 top = 0.0
                 for k in range(starts[axis], starts[axis + 1]):
                     top = max(top, marginals[i, k])
