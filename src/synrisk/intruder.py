@@ -6,7 +6,7 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import logsumexp
@@ -21,6 +21,9 @@ _SUMS_TO_ONE = 1e-6  # how far a table's probabilities may be from summing to on
 
 class Prior(ABC):
     """A prior over the joint grid; arrays are ``(record, guess₁, …, guess_K)``."""
+
+    # Where all guesses but the truth are equally likely, how much more likely the truth is.
+    truth_factor: ClassVar[float | None] = None
 
     @abstractmethod
     def log_prior(self, grids: Sequence[Grid], rows: slice) -> FloatArray:
@@ -37,6 +40,8 @@ class Prior(ABC):
 @dataclass(frozen=True)
 class Uniform(Prior):
     """Every guess is equally likely."""
+
+    truth_factor: ClassVar[float | None] = 1.0
 
     def log_prior(self, grids: Sequence[Grid], rows: slice) -> FloatArray:
         """Return minus the log of the number of guesses."""
@@ -57,6 +62,11 @@ class TruthFactor(Prior):
     """
 
     factor: float
+
+    @property
+    def truth_factor(self) -> float:  # type: ignore[override]
+        """How much more likely the truth is."""
+        return float(self.factor)
 
     def __post_init__(self) -> None:
         if not is_real(self.factor) or self.factor <= 0:

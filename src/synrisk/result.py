@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from synrisk.elimination import LOST, marginals_and_counts
 from synrisk.likelihood import cells_within
-from synrisk.schema import FloatArray, IntArray
+from synrisk.schema import BoolArray, FloatArray, IntArray
 
 TIE = 1e-9  # log posteriors closer than this are tied
 
@@ -58,6 +60,10 @@ class RiskArrays:
             np.empty((n_records, *shape)) if keep_joint else None,
         )
 
+    def with_joint(self, joint: FloatArray) -> RiskArrays:
+        """Return these results with the joint posterior."""
+        return replace(self, joint=joint)
+
     def place(self, rows: slice, part: RiskArrays) -> None:
         """Write the results of the records `rows`."""
         self.probability[rows] = part.probability
@@ -70,6 +76,69 @@ class RiskArrays:
         self.best[rows] = part.best
         if self.joint is not None and part.joint is not None:
             self.joint[rows] = part.joint
+
+
+def summarise_tables(
+    tables: Sequence[FloatArray],
+    axes: tuple[tuple[int, ...], ...],
+    truth: IntArray,
+    shape: tuple[int, ...],
+    n_guesses: IntArray,
+    factor: float,
+) -> tuple[RiskArrays, BoolArray]:
+    """Reduce a joint that is a product of tables, without building it.
+
+    Parameters
+    ----------
+    tables, axes
+        Each model's log likelihood over its own grid, ``(record, cell)``, and that grid's axes.
+    truth
+        The index of the truth on every axis, ``(record, axis)``.
+    shape
+        The shape of the joint grid.
+    n_guesses
+        How many guesses each record has on each axis, ``(record, axis)``.
+    factor
+        How much more likely the truth is a priori than any other cell.
+
+    Returns
+    -------
+    arrays, lost
+        The results, and the records whose sums underflowed: they need the joint.
+    """
+    sums, at_truth, counts = marginals_and_counts(
+        tables, axes, truth, shape, float(np.log(factor)), TIE
+    )
+    starts = np.concatenate([[0], np.cumsum(shape)])
+    rows = np.arange(len(truth))
+    lost = ~(sums[:, : shape[0]].sum(axis=1) > LOST)
+    extra = (factor - 1.0) * at_truth  # what the prior adds to the true cell
+    total = np.where(lost, 1.0, sums[:, : shape[0]].sum(axis=1) + extra)
+    marginals, prior_marginals = [], np.empty((len(truth), len(shape)))
+    n_cells = n_guesses.prod(axis=1)
+    for axis in range(len(shape)):
+        marginal = sums[:, starts[axis] : starts[axis + 1]]
+        marginal[rows, truth[:, axis]] += extra
+        marginals.append(np.ascontiguousarray(marginal / total[:, None]))
+        others = n_cells / n_guesses[:, axis]
+        prior_marginals[:, axis] = (others + factor - 1.0) / (n_cells + factor - 1.0)
+    best = np.stack([_first_best(marginal) for marginal in marginals], axis=1)
+    result = RiskArrays(
+        factor * at_truth / total,
+        factor / (n_cells + factor - 1.0),
+        counts[:, 0] + (counts[:, 1] + 1) / 2.0,
+        n_cells,
+        tuple(marginals),
+        prior_marginals,
+        best,
+        None,
+    )
+    return result, lost
+
+
+def _first_best(marginal: FloatArray) -> IntArray:
+    top = marginal.max(axis=1, keepdims=True)
+    return np.asarray(np.argmax(marginal >= top * (1.0 - TIE), axis=1), dtype=np.int64)
 
 
 def summarise(

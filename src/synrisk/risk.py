@@ -27,7 +27,7 @@ from synrisk.likelihood import (
     log_table,
 )
 from synrisk.posterior import Posterior
-from synrisk.result import RiskArrays, summarise
+from synrisk.result import RiskArrays, summarise, summarise_tables
 from synrisk.schema import Columns, FloatArray, IntArray
 from synrisk.synthesizer import Synthesizer
 
@@ -36,6 +36,7 @@ Estimator: TypeAlias = Literal["paper", "importance"]
 MOST_CELLS = 10_000_000  # of one record's joint grid
 _MOST_ELEMENTS = 1 << 27  # of one record's arrays over cells and draws: a gigabyte
 _BLOCK_CELLS = 1 << 20  # of the joint grids of a block of records: 8 megabytes an array
+_LARGE_JOINT = 2_000  # cells; above, marginals by elimination are cheaper than the joint
 _LEAST_BLOCK = 256  # records; below, setting up costs more than evaluating
 _BLOCKS_A_WORKER = 4  # so that none waits long for the others
 
@@ -84,7 +85,12 @@ class Evaluation:
         How the records are cut into blocks does not change a bit of the result.
         """
         n_records = len(self.positions)
-        size = min(ROWS, max(1, _BLOCK_CELLS // math.prod(self.shape)))
+        cells = math.prod(self.shape)
+        if self._is_eliminated and not keep_joint:
+            plan = self.synthesizer.plan
+            tables = [(*plan.parents(k), k) for k in range(len(self.shape))]
+            cells = max(math.prod(self.shape[axis] for axis in axes) for axes in tables)
+        size = min(ROWS, max(1, _BLOCK_CELLS // cells))
         size = min(size, max(_LEAST_BLOCK, -(-n_records // (_BLOCKS_A_WORKER * workers.n))))
         blocks = [slice(i, min(i + size, n_records)) for i in range(0, n_records, size)]
         result = RiskArrays.empty(n_records, self.shape, keep_joint=keep_joint)
@@ -97,6 +103,39 @@ class Evaluation:
 
     def evaluate(self, rows: slice, *, keep_joint: bool) -> RiskArrays:
         """Evaluate the chosen records `rows`."""
+        if self._is_eliminated:
+            return self._evaluate_by_elimination(rows, keep_joint=keep_joint)
+        return self._evaluate_joint(rows, keep_joint=keep_joint)
+
+    @property
+    def _is_eliminated(self) -> bool:
+        """Whether the joint is a large product of tables, which need not be built."""
+        is_large = len(self.shape) > 1 and math.prod(self.shape) > _LARGE_JOINT
+        return is_large and self.estimator == "importance" and self.prior.truth_factor is not None
+
+    def _evaluate_by_elimination(self, rows: slice, *, keep_joint: bool) -> RiskArrays:
+        blocks = self._model_blocks(rows)
+        tables = self._log_tables(blocks)
+        for block, table in zip(blocks, tables, strict=True):
+            absent = ~self.grids[block.own].present[rows]
+            if absent.any():
+                shaped = table.reshape(len(table), -1, self.shape[block.own])
+                shaped[np.broadcast_to(absent[:, None, :], shaped.shape)] = -np.inf
+        n_guesses = np.stack([grid.present[rows].sum(axis=1) for grid in self.grids], axis=1)
+        axes = tuple(block.axes for block in blocks)
+        factor = self.prior.truth_factor or 1.0
+        truth = blocks[0].truth
+        result, lost = summarise_tables(tables, axes, truth, self.shape, n_guesses, factor)
+        for row in np.flatnonzero(lost):
+            one = slice(rows.start + int(row), rows.start + int(row) + 1)
+            result.place(slice(row, row + 1), self._evaluate_joint(one, keep_joint=False))
+        if not keep_joint:
+            return result
+        joint = self._evaluate_joint(rows, keep_joint=True).joint
+        assert joint is not None  # noqa: S101 - it was asked for
+        return result.with_joint(joint)
+
+    def _evaluate_joint(self, rows: slice, *, keep_joint: bool) -> RiskArrays:
         log_likelihood = self._log_likelihood(self._model_blocks(rows))
         log_prior = self.prior.log_prior(self.grids, rows)
         truth = np.stack([grid.truth[rows] for grid in self.grids], axis=1)
@@ -105,7 +144,7 @@ class Evaluation:
 
     def log_joint(self, row: int) -> FloatArray:
         """Return the log posterior over the joint grid of the evaluated record at `row`."""
-        joint = self.evaluate(slice(row, row + 1), keep_joint=True).joint
+        joint = self._evaluate_joint(slice(row, row + 1), keep_joint=True).joint
         assert joint is not None  # noqa: S101 - it was asked for
         return np.asarray(joint[0])
 
@@ -120,10 +159,15 @@ class Evaluation:
             return log_joint_paired(blocks, _relative(np.sum(self.log_g, axis=0)), self.shape)
         axes = tuple(range(len(self.shape)))
         total = np.zeros((len(blocks[0].truth), math.prod(self.shape)))
-        for block, log_g in zip(blocks, self.log_g, strict=True):
-            table = log_table(block, _relative(log_g), self.shape)
+        for block, table in zip(blocks, self._log_tables(blocks), strict=True):
             record_kernels().add(total, table, cells_within(axes, block.axes, self.shape))
         return total
+
+    def _log_tables(self, blocks: Sequence[ModelBlock]) -> list[FloatArray]:
+        return [
+            log_table(block, _relative(log_g), self.shape)
+            for block, log_g in zip(blocks, self.log_g, strict=True)
+        ]
 
     def _model_blocks(self, rows: slice) -> list[ModelBlock]:
         """Return each model's arrays for the evaluated records `rows`."""

@@ -8,8 +8,8 @@ import synrisk
 ORDER = [
     "errors", "chunks", "seeds", "executors", "progress", "storage", "io", "schema", "formula",
     "families", "plan", "design", "posterior", "interchange", "synthesizer", "kernels", "guesses",
-    "intruder", "likelihood", "result", "risk", "twins", "tables", "attribute", "datasets",
-    "__init__",
+    "intruder", "likelihood", "elimination", "result", "risk", "twins", "tables", "attribute",
+    "datasets", "__init__",
 ]  # fmt: skip
 ROOT = Path(synrisk.__file__).parent
 
