@@ -1,23 +1,31 @@
-"""Whole calls against numpy.exp over as many doubles, in one run: ratios, not times.
+"""Benchmarks: ratios taken in one run, as a table and as JSON (build/benchmarks.json).
 
 The paper's second application on the built-in sample: n = 5126, 11 × 11 guesses, 50 draws, which
-makes 31.0 million weights. Pairs are interleaved and the median ratio is reported.
+makes 31.0 million weights, against one-thread ``numpy.exp`` into a preallocated array over as many
+doubles. Pairs are interleaved and medians reported: machines are noisy, ratios less so.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 import synrisk as sr
 
-N_DRAWS, N_GUESSES, N_PAIRS = 50, 11, 5
+N_DRAWS, N_GUESSES, N_PAIRS = 50, 11, 9
+R_SECONDS_A_RECORD = 14.0  # the R package, on the paper's own sample (13–25 s)
+MANY = 1_000_000
 
 
 def seconds(call: Callable[[], object]) -> float:
@@ -27,52 +35,143 @@ def seconds(call: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def application() -> tuple[sr.Synthesizer, pd.DataFrame]:
+def median_seconds(call: Callable[[], object], n: int = 5) -> float:
+    """Time a call several times, after one that does not count."""
+    call()
+    return statistics.median(seconds(call) for _ in range(n))
+
+
+def application(n_records: int | None = None, n_draws: int = N_DRAWS) -> tuple[Any, Any]:
     """Return the second application with draws near its posterior, and a release."""
     rng = np.random.default_rng(1)
-    people = sr.load_households()
-    first = pd.DataFrame(
-        {"Intercept": rng.normal(8.86, 0.012, N_DRAWS), "sigma": rng.normal(0.88, 0.009, N_DRAWS)}
-    )
-    slope = rng.normal(0.77, 0.017, N_DRAWS)
-    second = pd.DataFrame(
-        {
-            "Intercept": rng.normal(10.70, 0.015, N_DRAWS) - 8.86 * slope,
-            "LogExpenditure": slope,
-            "sigma": rng.normal(1.05, 0.010, N_DRAWS),
-        }
-    )
-    release = people[["LogExpenditure", "LogIncome"]].sample(frac=1.0, replace=True, random_state=1)
+    if n_records is None:
+        people = sr.load_households()[["LogExpenditure", "LogIncome"]]
+    else:
+        spent = rng.normal(8.86, 0.88, n_records)
+        earned = rng.normal(3.88 + 0.77 * spent, 1.05)
+        people = pd.DataFrame({"LogExpenditure": spent, "LogIncome": earned})
+    scale = np.sqrt(5126 / len(people))
+    slope = rng.normal(0.77, 0.017 * scale, n_draws)
+    draws = [
+        pd.DataFrame(
+            {
+                "Intercept": rng.normal(8.86, 0.012 * scale, n_draws),
+                "sigma": rng.normal(0.88, 0.009 * scale, n_draws),
+            }
+        ),
+        pd.DataFrame(
+            {
+                "Intercept": rng.normal(10.70, 0.015 * scale, n_draws) - 8.86 * slope,
+                "LogExpenditure": slope,
+                "sigma": rng.normal(1.05, 0.010 * scale, n_draws),
+            }
+        ),
+    ]
+    release = people.sample(frac=1.0, replace=True, random_state=1, ignore_index=True)
     plan = [sr.Regression("LogExpenditure ~ 1"), sr.Regression("LogIncome ~ LogExpenditure")]
-    return sr.Synthesizer.from_draws(plan, people, [first, second]), release
+    return sr.Synthesizer.from_draws(plan, people, draws), release
+
+
+def evaluate(case: tuple[Any, Any], estimator: str = "importance", **options: Any) -> Any:
+    """Evaluate an application, the joint dropped."""
+    synthesizer, release = case
+    return sr.attribute_risk(synthesizer, release, estimator=estimator, joint="drop", **options)
+
+
+def against_exp() -> dict[str, float]:
+    """The whole call against numpy.exp over as many doubles."""
+    case = application()
+    n_weights = case[0].n_records * N_GUESSES**2 * N_DRAWS
+    values = np.random.default_rng(2).standard_normal(n_weights)
+    out = np.empty_like(values)
+    np.exp(values, out=out)
+    rows = {"weights (million)": n_weights / 1e6}
+    for estimator in ("paper", "importance"):
+        evaluate(case, estimator)
+        pairs = [
+            (
+                seconds(lambda e=estimator: evaluate(case, e)),
+                seconds(lambda: np.exp(values, out=out)),
+            )
+            for _ in range(N_PAIRS)
+        ]
+        rows[f"{estimator}: whole call / numpy.exp"] = statistics.median(a / b for a, b in pairs)
+        rows[f"{estimator}: whole call (s)"] = statistics.median(a for a, _ in pairs)
+    rows["numpy.exp (s)"] = statistics.median(b for _, b in pairs)
+    whole = R_SECONDS_A_RECORD * case[0].n_records
+    rows["R package / paper"] = whole / rows["paper: whole call (s)"]
+    return rows
+
+
+def growth() -> dict[str, float]:
+    """How the time grows; every figure is a ratio of two times of this run."""
+    rows = {}
+    for estimator in ("paper", "importance"):
+        base = median_seconds(lambda e=estimator: evaluate(application_small, e))
+        larger = {
+            "10 × records": lambda e=estimator: evaluate(application_large, e),
+            "4 × draws": lambda e=estimator: evaluate(application_draws, e),
+            "2 × guesses a variable": lambda e=estimator: evaluate(
+                application_small, e, guesses=2 * N_GUESSES
+            ),
+            "5 datasets": lambda e=estimator: evaluate(
+                (application_small[0], [application_small[1]] * 5), e
+            ),
+            "1 thread": lambda e=estimator: evaluate(application_small, e, executor="serial"),
+        }
+        for name, call in larger.items():
+            rows[f"{estimator}: {name}"] = median_seconds(call, 3) / base
+    return rows
+
+
+def in_new_process(code: str, **environment: str) -> str:
+    """Run code in a Python of its own."""
+    done = subprocess.run(  # noqa: S603 - our own code
+        [sys.executable, "-c", code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip().splitlines()[-1]
+
+
+def costs() -> dict[str, float]:
+    """Imports, the first call of an installation, and memory, each in a process of its own."""
+    clock = "import time; start = time.perf_counter(); "
+    stop = "; print(time.perf_counter() - start)"
+    here = str(Path(__file__).parent)
+    call = f"import sys; sys.path.insert(0, {here!r}); import run; case = run.application(); "
+    rows = {"import synrisk (s)": float(in_new_process(clock + "import synrisk" + stop))}
+    with tempfile.TemporaryDirectory() as folder:
+        once = call + clock + "run.evaluate(case, 'paper'); run.evaluate(case)" + stop
+        for name in ("first calls, compiling (s)", "first calls, from the cache (s)"):
+            rows[name] = float(in_new_process(once, NUMBA_CACHE_DIR=folder))
+    for n in (MANY // 10, MANY):
+        code = call.replace("run.application()", f"run.application({n})") + (
+            "run.evaluate(case); import resource; "
+            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6)"
+        )
+        rows[f"memory in all at {n:,} records (GB)"] = float(in_new_process(code))
+    return rows
 
 
 def main() -> None:
-    """Print the table and write it as JSON."""
-    synthesizer, release = application()
-    n_weights = synthesizer.n_records * N_GUESSES**2 * N_DRAWS
-    values = np.random.default_rng(2).standard_normal(n_weights)
-    out = np.empty_like(values)
-    rows = {}
-    for estimator in ("paper", "importance"):
-        ratios, own = [], []
-        for _ in range(N_PAIRS):
-            call = seconds(
-                lambda e=estimator: sr.attribute_risk(
-                    synthesizer, release, guesses=N_GUESSES, estimator=e, joint="drop"
-                )
-            )
-            ratios.append(call / seconds(lambda: np.exp(values, out=out)))
-            own.append(call)
-        rows[estimator] = {"ratio": statistics.median(ratios), "seconds": statistics.median(own)}
-    print(f"{n_weights / 1e6:.1f} million weights; median of {N_PAIRS} interleaved pairs")
-    for name, row in rows.items():
-        print(f"{name:12s} {row['ratio']:7.2f} × numpy.exp  ({row['seconds']:.3f} s)")
+    """Print the tables and write them as JSON."""
+    results = {}
+    for title, part in (("against numpy.exp", against_exp), ("growth", growth), ("costs", costs)):
+        results[title] = part()
+        print(f"\n{title}")
+        for name, value in results[title].items():
+            print(f"  {name:42s} {value:14,.3f}")
     path = Path("build/benchmarks.json")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(rows, indent=2) + "\n")
-    print(f"Written: {path}")
+    path.write_text(json.dumps(results, indent=2) + "\n")
+    print(f"\nWritten: {path}")
 
 
 if __name__ == "__main__":
+    application_small = application()
+    application_large = application(51_260)
+    application_draws = application(n_draws=4 * N_DRAWS)
     main()
