@@ -21,7 +21,6 @@ from synrisk.likelihood import (
     ModelBlock,
     TermValues,
     add_log_density,
-    cells_within,
     flatten_terms,
     log_joint_paired,
     log_table,
@@ -153,15 +152,14 @@ class Evaluation:
         return np.asarray(self.prior.log_prior(self.grids, slice(row, row + 1))[0])
 
     def _log_likelihood(self, blocks: Sequence[ModelBlock]) -> FloatArray:
-        from synrisk.kernels import record_kernels
-
         if self.estimator == "paper":
             return log_joint_paired(blocks, _relative(np.sum(self.log_g, axis=0)), self.shape)
-        axes = tuple(range(len(self.shape)))
-        total = np.zeros((len(blocks[0].truth), math.prod(self.shape)))
+        n_records = len(blocks[0].truth)
+        total = np.zeros((n_records, *self.shape))
         for block, table in zip(blocks, self._log_tables(blocks), strict=True):
-            record_kernels().add(total, table, cells_within(axes, block.axes, self.shape))
-        return total
+            wide = [n if axis in block.axes else 1 for axis, n in enumerate(self.shape)]
+            total += table.reshape(n_records, *wide)
+        return total.reshape(n_records, -1)
 
     def _log_tables(self, blocks: Sequence[ModelBlock]) -> list[FloatArray]:
         return [

@@ -78,41 +78,34 @@ def _add_terms(i: Any, cell: Any, values: Any, places: Any, beta: Any, eta: Any)
 
 
 @njit(fastmath=FAST)
-def _add_up(rows: Any, g: Any, sums: Any) -> None:
-    """sums[k] = Σ_h rows[k], Σ_h rows[k]·g_l for each dataset l."""
+def _add_up(rows: Any, g: Any, ratio: Any, extra: Any, first: Any) -> Any:
+    """Write Π_l Σ_h row·g_l / Σ_h row as ratio · exp(extra), from `first` on.
+
+    A ratio whose sums over- or underflowed is lost and marked by 0; return how many are.
+    """
     n_datasets, n_draws = g.shape
+    n_lost = 0
     for k in range(len(rows)):
         below, above = 0.0, 0.0
         for h in range(n_draws):
             below += rows[k, h]
             above += rows[k, h] * g[0, h]
-        sums[k, 0] = below
-        sums[k, 1] = above
-    for one in range(1, n_datasets):
-        for k in range(len(rows)):
+        good = below > _LOW and below < _HIGH and above > _LOW * max(below, 1.0)
+        ratio[first + k] = above / below if good else 0.0
+        extra[first + k] = 0.0
+        n_lost += not good
+        for one in range(1, n_datasets):
+            if ratio[first + k] < _SMALL and good:
+                extra[first + k] += math.log(ratio[first + k])
+                ratio[first + k] = 1.0
             above = 0.0
             for h in range(n_draws):
                 above += rows[k, h] * g[one, h]
-            sums[k, 1 + one] = above
-
-
-@njit(inline="always")
-def _ratio(sums: Any, k: Any) -> Any:
-    """Return ratio and extra with Π_l above_l / below = ratio · exp(extra), of sums[k].
-
-    A ratio whose sums over- or underflowed is lost, and returned as 0.
-    """
-    below = sums[k, 0]
-    good = _LOW < below < _HIGH
-    product, extra = 1.0, 0.0
-    for one in range(1, sums.shape[1]):
-        above = sums[k, one]
-        good = good and above > _LOW * max(below, 1.0)
-        product *= above / below
-        if product < _SMALL and good:
-            extra += math.log(product)
-            product = 1.0
-    return product if good else 0.0, extra
+            if good and not above > _LOW * max(below, 1.0):
+                good = False
+                n_lost += 1
+            ratio[first + k] *= above / below if good else 0.0
+    return n_lost
 
 
 @njit(fastmath=FAST)
@@ -172,8 +165,7 @@ def _make_reduce(varying: Any, base: Any, digest: str) -> Any:
         shift, offset, row = np.empty(n_draws), np.empty(n_draws), np.empty(n_draws)
         rows = np.empty((n_guesses, n_draws))
         flat = rows.reshape(n_guesses * n_draws)
-        sums = np.empty((n_guesses, 1 + len(log_g)))
-        ratio = np.empty(n_outer * n_guesses)
+        ratio, extra = np.empty(n_outer * n_guesses), np.empty(n_outer * n_guesses)
         for i in range(n_records):
             for cell in range(n_parents):
                 _add_terms(i, cell, values, places, beta, eta)
@@ -196,18 +188,17 @@ def _make_reduce(varying: Any, base: Any, digest: str) -> Any:
                     for h in range(n_draws):
                         rows[k, h] = power * varying(y, eta, cell, h, parameters) + offset[h]
                 exponentiate(flat)
-                _add_up(rows, g, sums)
-                for k in range(n_guesses):
-                    c = outer * n_guesses + k
-                    ratio[c], out[i, c] = _ratio(sums, k)
-                    if ratio[c] == 0.0:
+                first = outer * n_guesses
+                n_lost = _add_up(rows, g, ratio, extra, first)
+                for k in range(n_guesses if n_lost else 0):
+                    if ratio[first + k] == 0.0:
                         y = guesses[i, k]
                         for h in range(n_draws):
                             row[h] = power * varying(y, eta, cell, h, parameters) + offset[h]
-                        ratio[c] = 1.0
-                        out[i, c] = _log_ratio_in_logs(row, log_g)
+                        ratio[first + k] = 1.0
+                        extra[first + k] = _log_ratio_in_logs(row, log_g)
             for c in range(n_outer * n_guesses):
-                out[i, c] += logarithm(ratio[c])
+                out[i, c] = extra[c] + logarithm(ratio[c])
 
     return reduce
 

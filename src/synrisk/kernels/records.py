@@ -24,13 +24,10 @@ class RecordKernels:
 
     Attributes
     ----------
-    add
-        Adds a model's table to the log likelihood over the joint grid.
     summarise
         Normalises the posterior and writes probability, prior, rank, marginals and best guesses.
     """
 
-    add: Callable[..., None]
     summarise: Callable[..., None]
 
 
@@ -38,19 +35,7 @@ class RecordKernels:
 def record_kernels() -> RecordKernels:
     """Return the kernels, compiled or from numba's cache."""
     digest = sources_digest()
-    return RecordKernels(_make_add(digest), _make_summarise(digest))
-
-
-def _make_add(digest: str) -> Any:
-    @njit(types.void(_F2, _F2, _I1), cache=True, nogil=True)
-    def add(joint: Any, table: Any, cell_of: Any) -> None:
-        _ = digest
-        n_records, n_cells = joint.shape
-        for i in range(n_records):
-            for c in range(n_cells):
-                joint[i, c] += table[i, cell_of[c]]
-
-    return add
+    return RecordKernels(_make_summarise(digest))
 
 
 @njit(fastmath=FAST)
