@@ -19,7 +19,7 @@ from numba.extending import register_jitable
 
 from synrisk.families import Family
 from synrisk.kernels.digest import sources_digest
-from synrisk.kernels.elementary import exponentiate, logarithm
+from synrisk.kernels.elementary import LOG2E, logarithm, raise_two
 
 # No infinities are assumed away: a draw of weight zero has the log weight −∞.
 FAST = {"reassoc", "contract", "nsz", "arcp", "nnan"}
@@ -162,7 +162,8 @@ def _make_reduce(varying: Any, base: Any, digest: str) -> Any:
         g = np.exp(log_g)
         eta = np.empty((n_parents, n_predictors, n_draws))
         bases = np.empty((n_parents, n_draws))
-        shift, offset, row = np.empty(n_draws), np.empty(n_draws), np.empty(n_draws)
+        shift, row = np.empty(n_draws), np.empty(n_draws)
+        offset, offset2 = np.empty(n_draws), np.empty(n_draws)  # in natural and binary logs
         rows = np.empty((n_guesses, n_draws))
         flat = rows.reshape(n_guesses * n_draws)
         ratio, extra = np.empty(n_outer * n_guesses), np.empty(n_outer * n_guesses)
@@ -172,6 +173,7 @@ def _make_reduce(varying: Any, base: Any, digest: str) -> Any:
                 for h in range(n_draws):
                     bases[cell, h] = base(eta, cell, h, parameters)
             power, cell = omega[i], truth[i, 0]
+            power2 = power * LOG2E
             y = guesses[i, truth[i, 1]]
             for h in range(n_draws):
                 at_truth = varying(y, eta, cell, h, parameters) - bases[cell, h]
@@ -183,11 +185,13 @@ def _make_reduce(varying: Any, base: Any, digest: str) -> Any:
                 if chained:
                     for h in range(n_draws):
                         offset[h] += earlier[i, outer, h]
+                for h in range(n_draws):
+                    offset2[h] = offset[h] * LOG2E
                 for k in range(n_guesses):
                     y = guesses[i, k]
                     for h in range(n_draws):
-                        rows[k, h] = power * varying(y, eta, cell, h, parameters) + offset[h]
-                exponentiate(flat)
+                        rows[k, h] = power2 * varying(y, eta, cell, h, parameters) + offset2[h]
+                raise_two(flat)
                 first = outer * n_guesses
                 n_lost = _add_up(rows, g, ratio, extra, first)
                 for k in range(n_guesses if n_lost else 0):
