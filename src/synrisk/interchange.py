@@ -49,6 +49,7 @@ _BRMS_SYMBOLS = {
     "+": "P", "-": "M", "*": "MU", "/": "D", "^": "E", "=": "EQ",
 }  # fmt: skip
 _NUMBER = re.compile(r"(?<![\w.\]])(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.])")
+_ORDERS = ("level:term", "term:level")
 _MOST_NAMES = 5_000  # spellings of one column as R mangles them
 
 
@@ -158,40 +159,64 @@ class _Spellings:
         return [p for code in (*levels, -1) for p in of_level.get(code, [])]
 
     # -- one name -------------------------------------------------------------------------------
-    def find(self, name: str) -> tuple[set[_Parameter], bool]:
-        """Return the parameters that a column's name may mean, and whether brms writes it so."""
+    def find(self, name: str, order: str = "") -> tuple[set[_Parameter], bool]:
+        """Return the parameters that a column's name may mean, and whether brms writes it so.
+
+        `order` is how the table joins levels and terms, ``"level:term"`` or ``"term:level"``.
+        """
         shown = self._shown.get(name, set())
-        if len(shown) == 1:
+        if len(shown) == 1 and order != "term:level":
             return shown, False
         found: set[_Parameter] = set()
         by_brms = False
         for k, auxiliary in enumerate(self._auxiliary):
             if name in (auxiliary, f"{self._response.name}_{auxiliary}"):
                 found.add(_Parameter(-1, k))
-        for code, base, brms in self._split(name):
-            for column in self._find_columns(base, brms):
+        for code, base, style in self._split(name):
+            if order and style in _ORDERS and style != order:
+                continue
+            for column in self._find_columns(base, style == "brms"):
                 found.add(_Parameter(code, column))
-                by_brms = by_brms or brms
+                by_brms = by_brms or style == "brms"
         return found or self._mangled.get(re.sub(r"\W+", ".", name), set()), by_brms
 
-    def _split(self, name: str) -> Iterator[tuple[int, str, bool]]:
-        """Take the level off a name: yield its code, the rest, and whether brms writes it so."""
+    def order(self, names: Sequence[str]) -> str:
+        """Return how a table joins levels and terms; empty where its names do not tell.
+
+        Where levels are called like terms, a name alone does not tell: ``x:z`` may be either. All
+        names of a table are joined in one way, and the intercept shows which.
+        """
+        able = dict.fromkeys(_ORDERS, True)
+        for name in names:
+            ways = {
+                style
+                for _, base, style in self._split(name)
+                if style in _ORDERS and self._find_columns(base, False)
+            }
+            for order in _ORDERS if ways else ():
+                able[order] = able[order] and order in ways
+        possible = [order for order in _ORDERS if able[order]]
+        return possible[0] if len(possible) == 1 else ""
+
+    def _split(self, name: str) -> Iterator[tuple[int, str, str]]:
+        """Take the level off a name: yield its code, the rest, and the style it is written in."""
         if not self._levels:
-            yield 0, name, False
+            yield 0, name, "plain"
             if name.startswith("b_"):
-                yield 0, name.removeprefix("b_"), True
+                yield 0, name.removeprefix("b_"), "brms"
             return
         for code, level in enumerate(self._levels):
             for text in _level_texts(level):
                 if name.startswith(f"{text}:"):
-                    yield code, name[len(text) + 1 :], False
-                for end in (f":{text}", f"[{text}]"):
-                    if name.endswith(end):
-                        yield code, name[: -len(end)], False
+                    yield code, name[len(text) + 1 :], "level:term"
+                if name.endswith(f":{text}"):
+                    yield code, name[: -len(text) - 1], "term:level"
+                if name.endswith(f"[{text}]"):
+                    yield code, name[: -len(text) - 2], "plain"
                 for start in {f"mu{spelt}_" for spelt in (_stan(text), _brms(text))}:
                     for prefix in (start, f"b_{start}"):
                         if name.startswith(prefix):
-                            yield code, name[len(prefix) :], True
+                            yield code, name[len(prefix) :], "brms"
 
     def _find_columns(self, base: str, brms: bool) -> set[int]:
         intercepts = _INTERCEPTS if "alpha" in self._shown else (*_INTERCEPTS, "alpha")
@@ -223,7 +248,13 @@ class _Spellings:
     # -- all names ------------------------------------------------------------------------------
     def match(self, names: list[str], what: str) -> tuple[dict[_Parameter, str], list[str]]:
         """Return the column of each parameter found, and the columns that are none."""
-        found = {name: self.find(name) for name in names}
+        order = self.order(names) if self._levels else ""
+        found = {name: self.find(name, order) for name in names}
+        if self._levels and not order:  # both ways fit every name; do they say the same?
+            for name in names:
+                one, other = (self.find(name, way)[0] for way in _ORDERS)
+                if one and other and one != other:
+                    found[name] = (one | other, False)
         if any(by_brms for _, by_brms in found.values()):
             # brms' own `Intercept` is that of centred predictors; `b_Intercept` is the one.
             for name in names:

@@ -296,3 +296,29 @@ def test_files_as_r_and_cmdstan_write_them(tmp_path):
     ]
     for found in tables:
         np.testing.assert_array_equal(found[["Intercept", "x", "sigma"]], frame)
+
+
+def levels_named_like_predictors():
+    data = people()
+    data["g"] = pd.Categorical(np.random.default_rng(0).choice(["r", "x", "z"], 40))
+    return data
+
+
+@pytest.mark.parametrize("order", ["term:level", "level:term"])
+def test_a_table_joins_levels_and_terms_in_one_order(order):
+    data = levels_named_like_predictors()
+    names = {
+        (level, term): f"{term}:{level}" if order == "term:level" else f"{level}:{term}"
+        for level in ("x", "z")
+        for term in ("Intercept", "x", "z")
+    }
+    frame, synthesizer = read("g ~ x + z", "categorical", list(names.values()), data=data)
+    for (level, term), name in names.items():
+        np.testing.assert_array_equal(synthesizer.draws("g")[f"{level}:{term}"], frame[name])
+
+
+def test_an_order_that_nothing_shows_is_ambiguous():
+    data = levels_named_like_predictors()
+    names = ["x:x", "x:z", "z:x", "z:z"]
+    with pytest.raises(sr.DrawsError, match="may be any of"):
+        read("g ~ 0 + x + z", "categorical", names, data=data)
