@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from synrisk.errors import DataError, OptionError, SynriskError, counted, listed, nearest
+from synrisk.errors import DataError, FileError, OptionError, SynriskError, counted, listed, nearest
 
 Label: TypeAlias = Hashable
 FloatArray: TypeAlias = npt.NDArray[np.float64]
@@ -242,6 +242,10 @@ def label_to_json(label: Label) -> list[Any]:
         return ["int", str(int(label))]
     if isinstance(label, float | np.floating):
         return ["float", float(label).hex()]
+    if not isinstance(label, str):
+        raise FileError(
+            f"A level of type {type(label).__name__} cannot be saved; make the levels text."
+        )
     return ["text", str(label)]
 
 

@@ -27,6 +27,7 @@ FORMAT = 1
 _MARK = b"synrisk\x00"
 _DIGEST = 32
 _BLOCK = 1 << 20
+_LONGEST_NAME = 255
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,11 +54,27 @@ class Contents:
 
 def save(path: str | os.PathLike[str], contents: Contents) -> None:
     """Write `contents` to `path`: to a temporary name first, readable by its owner alone."""
-    target = Path(path)
+    target = _as_path(path)
+    with contextlib.suppress(OSError):  # a link stays, and the file that it points to is replaced
+        target = target.resolve()
     if not target.parent.is_dir():
         raise FileError(f"There is no folder {target.parent} to save {target.name} in.")
+    if len(target.name.encode()) > _LONGEST_NAME:
+        raise FileError(f"The file's name is longer than {_LONGEST_NAME} bytes.")
+    if target.is_dir() or not target.name:
+        raise FileError(f"{target} is a folder; give the name of a file in it.")
     table = _arrow_bytes(contents.table)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)  # mode 0600
+    problem = ""
+    try:
+        _save(target, contents, table)
+    except OSError as error:
+        problem = error.strerror or type(error).__name__
+    if problem:
+        raise FileError(f"{target.name!r} cannot be written: {problem}.")
+
+
+def _save(target: Path, contents: Contents, table: bytes) -> None:
+    handle, name = tempfile.mkstemp(prefix=".synrisk-", dir=target.parent)  # mode 0600
     os.close(handle)
     try:
         _write(name, contents, table)
@@ -73,7 +90,7 @@ def save(path: str | os.PathLike[str], contents: Contents) -> None:
 
 def load(path: str | os.PathLike[str], kind: str) -> Contents:
     """Read what `save` wrote, or raise a FileError."""
-    source = Path(path)
+    source = _as_path(path)
     what = f"{source.name!r}"
     _check_whole(source, what)
     contents = None
@@ -89,6 +106,13 @@ def load(path: str | os.PathLike[str], kind: str) -> Contents:
     if contents.kind != kind:
         raise FileError(f"{what} holds {contents.kind}, not {kind}.")
     return contents
+
+
+def _as_path(path: Any) -> Path:
+    good = isinstance(path, str | os.PathLike) and "\0" not in str(path)
+    if not good or not str(path):
+        raise FileError(f"A file is named by text or a Path; got {type(path).__name__}.")
+    return Path(path)
 
 
 def _check_whole(source: Path, what: str) -> None:
@@ -143,7 +167,42 @@ def _arrow_bytes(table: pd.DataFrame) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, arrow.schema) as stream:
         stream.write_table(arrow)
-    return bytes(sink.getvalue().to_pybytes())
+    raw = bytes(sink.getvalue().to_pybytes())
+    _check_comes_back(raw, table)
+    return raw
+
+
+def _check_comes_back(raw: bytes, table: pd.DataFrame) -> None:
+    """Raise unless the table's values and labels come back as they are."""
+    again = None
+    with contextlib.suppress(Exception):  # not chained: its message may hold values
+        again = _read_table(raw)
+    if again is None:
+        kinds = sorted({str(kind) for kind in table.dtypes})
+        raise FileError(
+            f"The data cannot be saved: columns of some of the types {', '.join(kinds)} do not "
+            "come back from a file. Make intervals and other odd categories text, .astype(str)."
+        )
+    bad = [str(name) for name in table.columns if not _equal(table[name], again[name])]
+    if bad or not _equal(table.index.to_series(), again.index.to_series()):
+        which = f"the columns {', '.join(bad)}" if bad else "the records' labels"
+        raise FileError(f"Values of {which} would not come back from a file; make them text.")
+
+
+def _equal(one: pd.Series[Any], other: pd.Series[Any]) -> bool:
+    with contextlib.suppress(Exception):  # arrays of arrays and the like cannot be compared
+        left, right = one.astype(object).to_numpy(), other.astype(object).to_numpy()
+        missing = one.isna().to_numpy()
+        same = np.asarray(left[~missing] == right[~missing], dtype=bool)
+        return bool(same.all() and np.array_equal(missing, other.isna().to_numpy()))
+    return False
+
+
+def _read_table(raw: bytes) -> pd.DataFrame:
+    import pyarrow as pa
+
+    with pa.ipc.open_stream(raw) as stream:
+        return pd.DataFrame(stream.read_all().to_pandas())
 
 
 def _write(name: str, contents: Contents, table: bytes) -> None:
@@ -170,7 +229,6 @@ def _write(name: str, contents: Contents, table: bytes) -> None:
 
 def _read(source: Path) -> Contents:
     import h5netcdf
-    import pyarrow as pa
 
     arrays: dict[str, npt.NDArray[Any]] = {}
     with h5netcdf.File(source, "r") as file:
@@ -183,8 +241,7 @@ def _read(source: Path) -> Contents:
                 arrays[key.removeprefix("array_")] = array.astype(bool) if logical else array
     for key, shape in head["empty"].items():
         arrays[key] = np.empty(shape)
-    with pa.ipc.open_stream(raw) as stream:
-        table = stream.read_all().to_pandas()
+    table = _read_table(raw)
     meta = dict(head["meta"])
     return Contents(str(meta.pop("kind")), meta, _Arrays(arrays), table)
 

@@ -193,3 +193,50 @@ def test_what_cannot_be_saved_is_named(tmp_path):
     synthesizer = sr.Synthesizer.from_draws(sr.Regression("b ~ x"), data, draws)
     with pytest.raises(sr.FileError, match=r"1 column holds values of a kind .*: odd"):
         synthesizer.save(tmp_path / "s.nc")
+
+
+@pytest.mark.parametrize("place", ["folder", "", None, b"x.nc", "a\0b", "n" * 300, "none/x.nc"])
+def test_places_that_cannot_be_written(tmp_path, place, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    synthesizer, _ = two_gaussians()
+    with pytest.raises(sr.FileError):
+        synthesizer.save(place)
+    with pytest.raises(sr.FileError):
+        sr.Synthesizer.load(place)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"odd": pd.cut(np.linspace(0, 90, 40), [-1, 30, 60, 90])},
+        {"odd": [{1}] * 40},
+    ],
+    ids=["intervals", "sets"],
+)
+def test_what_would_not_come_back_is_refused_when_it_is_saved(tmp_path, change):
+    draws = gaussian_draws(5, ("Intercept", "x"), (10.0, 1.0))
+    data = people().assign(**change)
+    synthesizer = sr.Synthesizer.from_draws(sr.Regression("b ~ x"), data, draws)
+    with pytest.raises(sr.FileError):
+        synthesizer.save(tmp_path / "s.nc")
+    assert not list(tmp_path.iterdir())
+
+
+def test_labels_that_would_not_come_back_are_refused(tmp_path):
+    draws = gaussian_draws(5, ("Intercept", "x"), (10.0, 1.0))
+    data = people()
+    data.index = pd.Index([(i, "a") for i in range(40)], tupleize_cols=False)
+    synthesizer = sr.Synthesizer.from_draws(sr.Regression("b ~ x"), data, draws)
+    with pytest.raises(sr.FileError, match="labels"):
+        synthesizer.save(tmp_path / "s.nc")
+
+
+def test_a_link_keeps_pointing_to_the_file(tmp_path):
+    synthesizer, _ = two_gaussians()
+    target, link = tmp_path / "real.nc", tmp_path / "link.nc"
+    synthesizer.save(target)
+    link.symlink_to(target)
+    synthesizer.save(link)
+    assert link.is_symlink()
+    sr.Synthesizer.load(link)
