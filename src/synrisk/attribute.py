@@ -31,7 +31,7 @@ from synrisk.posterior import Posterior
 from synrisk.progress import bar
 from synrisk.result import RiskArrays
 from synrisk.risk import Estimator, Evaluation, check_size, log_density_of_release
-from synrisk.schema import Factor, IntArray, text_columns
+from synrisk.schema import Factor, FloatArray, IntArray, text_columns
 from synrisk.storage import Contents, load, save
 from synrisk.synthesizer import Synthesizer
 from synrisk.twins import Released, refuse_twins
@@ -260,7 +260,12 @@ class AttributeRisk:
             raise OptionError(
                 f"by={by!r} is not a column of the confidential data.{nearest(by, data.columns)}"
             )
-        return data[by].iloc[self._evaluation.positions]
+        groups = data[by].iloc[self._evaluation.positions]
+        if groups.dtype in (np.float16, np.longdouble):
+            groups = groups.astype(np.float64)
+        if groups.map(lambda value: not isinstance(value, Hashable)).any():
+            raise OptionError(f"by={by!r} holds lists or other nested values, not groups.")
+        return groups
 
 
 def attribute_risk(
@@ -376,8 +381,10 @@ def _choose(name: str, value: Any, options: tuple[str, ...]) -> str:
 def _chosen_records(records: Any, labels: pd.Index[Any]) -> IntArray:
     if records is None:
         return np.arange(len(labels), dtype=np.int64)
+    if isinstance(records, np.ndarray) and records.ndim == 0:
+        records = records.item()
     several = isinstance(records, Iterable) and not isinstance(records, str | bytes)
-    wanted = list(records) if several and np.ndim(records) != 0 else [records]
+    wanted = list(records) if several else [records]
     if not wanted:
         raise OptionError("records= is empty; leave it out to evaluate all records.")
     positions = _positions_of(wanted, labels)
@@ -459,6 +466,12 @@ def _read_release(synthesizer: Synthesizer, synthetic: Any) -> list[Released]:
     return release
 
 
+def _spread(values: FloatArray) -> float:
+    with np.errstate(over="ignore"):
+        spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    return spread if np.isfinite(spread) else 0.0
+
+
 def _target(synthesizer: Synthesizer, name: str, positions: IntArray) -> Target:
     plan = synthesizer.plan
     values = synthesizer.columns[name].astype(np.float64)
@@ -467,7 +480,7 @@ def _target(synthesizer: Synthesizer, name: str, positions: IntArray) -> Target:
         plan.regressions[plan.synthesized.index(name)].distribution,
         values[positions],
         np.unique(values),
-        float(values.std(ddof=1)) if len(values) > 1 else 0.0,
+        _spread(values),
         positions,
         len(values),
     )

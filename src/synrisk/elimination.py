@@ -107,7 +107,7 @@ def marginals_and_counts(
     log_truth_factor: float,
     tie: float,
 ) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Return unnormalised marginals, the truth's share, and the cells above and tied with it.
+    """Return unnormalised marginals, the truth's share, and the other cells above and tied with it.
 
     Parameters
     ----------
@@ -143,9 +143,9 @@ def marginals_and_counts(
     last = starts[-2] + cells_within(outer, axes[-1][:-1], shape) * shape[-1]
     counts = np.empty((n_records, 2), dtype=np.int64)
     stacked = np.stack(earlier) if earlier else np.empty((0, len(last)), dtype=np.int64)
-    kernels.count(flat, stacked, last, at_truth + log_truth_factor, tie, shape[-1], counts)
-    # The truth itself was compared with its own posterior as if it were another cell.
-    itself = np.abs(log_truth_factor) <= tie
-    counts[:, 1] += 0 if itself else 1
-    counts[:, 0] -= int(-log_truth_factor > tie)
+    places = np.stack(
+        [np.ravel_multi_index(tuple(truth[:, :-1].T), shape[:-1]), truth[:, -1]], axis=1
+    ).astype(np.int64)
+    threshold = at_truth + log_truth_factor
+    kernels.count(flat, stacked, last, places, threshold, tie, shape[-1], counts)
     return out, np.exp(scaled), counts

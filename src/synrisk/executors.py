@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -47,13 +48,13 @@ def workers(spec: Any) -> Workers:
     >>> workers("serial").n
     1
     """
-    if spec is None or spec == "threads":
+    if spec is None or (isinstance(spec, str) and spec == "threads"):
         return _threads(_n_cores())
     if isinstance(spec, str) and spec == "serial":
         return Workers(1, lambda: nullcontext(Serial()))
-    if isinstance(spec, int) and not isinstance(spec, bool) and spec >= 1:
-        return _threads(spec)
-    if callable(getattr(spec, "map", None)):
+    if isinstance(spec, numbers.Integral) and not isinstance(spec, bool) and int(spec) >= 1:
+        return _threads(int(spec))
+    if callable(getattr(spec, "map", None)) and not hasattr(spec, "columns"):  # not a frame
         return Workers(_n_cores(), lambda: nullcontext(spec))
     raise OptionError(
         "executor must be None or 'threads' (a thread for each core), 'serial', a number of "

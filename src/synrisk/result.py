@@ -126,7 +126,7 @@ def summarise_tables(
     result = RiskArrays(
         factor * at_truth / total,
         factor / (n_cells + factor - 1.0),
-        counts[:, 0] + (counts[:, 1] + 1) / 2.0,
+        counts[:, 0] + 1.0 + counts[:, 1] / 2.0,
         n_cells,
         tuple(marginals),
         prior_marginals,

@@ -12,7 +12,7 @@ import numpy as np
 
 from synrisk.chunks import ROWS, chunks
 from synrisk.design import DesignTerm
-from synrisk.errors import GuessError, SyntheticDataError
+from synrisk.errors import GuessError, SyntheticDataError, counted
 from synrisk.executors import Workers
 from synrisk.guesses import Grid
 from synrisk.intruder import Prior
@@ -98,6 +98,13 @@ class Evaluation:
             for rows, part in zip(blocks, executor.map(evaluate, blocks), strict=True):
                 result.place(rows, part)
                 on_records(rows.stop - rows.start)
+        n_bad = int((~np.isfinite(result.probability)).sum())
+        if n_bad:
+            raise GuessError(
+                f"{counted(n_bad, 'record')} cannot be evaluated: under these draws the densities "
+                "of the guesses are beyond what numbers can hold (values very far from the model, "
+                "or very large record weights). Leave them out with records=, or rescale."
+            )
         return result
 
     def evaluate(self, rows: slice, *, keep_joint: bool) -> RiskArrays:
@@ -153,7 +160,9 @@ class Evaluation:
 
     def _log_likelihood(self, blocks: Sequence[ModelBlock]) -> FloatArray:
         if self.estimator == "paper":
-            return log_joint_paired(blocks, _relative(np.sum(self.log_g, axis=0)), self.shape)
+            log_v = np.sum([draws.log_v for draws in self.draws], axis=0)
+            log_g = _relative(np.sum(self.log_g, axis=0), log_v)
+            return log_joint_paired(blocks, log_g, self.shape)
         n_records = len(blocks[0].truth)
         total = np.zeros((n_records, *self.shape))
         for block, table in zip(blocks, self._log_tables(blocks), strict=True):
@@ -163,7 +172,7 @@ class Evaluation:
 
     def _log_tables(self, blocks: Sequence[ModelBlock]) -> list[FloatArray]:
         return [
-            log_table(block, _relative(log_g), self.shape)
+            log_table(block, _relative(log_g, block.draws.log_v), self.shape)
             for block, log_g in zip(blocks, self.log_g, strict=True)
         ]
 
@@ -218,8 +227,10 @@ class Evaluation:
         return TermValues(axes, matrix.reshape(*shape, -1))
 
 
-def _relative(log_g: FloatArray) -> FloatArray:
-    return np.asarray(log_g - log_g.max(axis=1, keepdims=True))
+def _relative(log_g: FloatArray, log_v: FloatArray) -> FloatArray:
+    """Return log g less its largest value among draws that count."""
+    top = log_g[:, np.isfinite(log_v)].max(axis=1, keepdims=True)
+    return np.asarray(np.minimum(log_g - top, 0.0))
 
 
 def n_elements(
@@ -278,5 +289,10 @@ def log_density_of_release(
                 in_chunk = np.zeros(len(of_model.log_v))
                 add_log_density(of_model, y, matrix, in_chunk)
                 table[number] += in_chunk
+            if not np.isfinite(table[number]).all():
+                raise SyntheticDataError(
+                    f"{what}: the density of {response!r} is beyond what numbers can hold; are its "
+                    "values on the scale of the confidential ones?"
+                )
         tables.append(table)
     return tuple(tables)

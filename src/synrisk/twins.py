@@ -9,7 +9,7 @@ chance is 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +42,7 @@ class Released:
 
 def refuse_twins(synthesizer: Synthesizer, release: Sequence[Released]) -> None:
     """Raise if a released column gives a synthesized variable away."""
-    for number, dataset in enumerate(release, 1):
+    for number, dataset in enumerate(map(_comparable, release), 1):
         candidates = [c for c in dataset.frame.columns if c not in synthesizer.plan.synthesized]
         unchanged = _unchanged(synthesizer, dataset.frame, candidates)
         for variable in synthesizer.plan.synthesized:
@@ -54,6 +54,24 @@ def refuse_twins(synthesizer: Synthesizer, release: Sequence[Released]) -> None:
                         "recoding, or a transform of the same values). Leave it out of the "
                         "release; with it every risk computed here would be void."
                     )
+
+
+def _comparable(dataset: Released) -> Released:
+    """Return the dataset with columns that can be compared: lists as text, odd floats plain."""
+    return Released(_plain(dataset.frame), dataset.columns, dataset.kept)
+
+
+def _plain(frame: pd.DataFrame) -> pd.DataFrame:
+    changed: dict[str, Any] = {}
+    for name in frame.columns:
+        column = frame[name]
+        if column.dtype in (np.float16, np.longdouble):
+            changed[name] = column.astype(np.float64)
+        elif column.dtype == object:
+            nested = column.map(lambda value: not isinstance(value, Hashable))
+            if nested.any():
+                changed[name] = column.astype(str)
+    return frame.assign(**changed) if changed else frame
 
 
 def _leaks(
@@ -76,8 +94,9 @@ def _beside(
     synthesizer: Synthesizer, released: pd.Series[Any], variable: str, *, same_rows: bool
 ) -> Iterator[tuple[pd.Series[Any], npt.NDArray[Any]]]:
     """Yield values of a released column beside the confidential values of the variable."""
-    truth, data = synthesizer.columns[variable], synthesizer.data
     name = str(released.name)
+    truth, data = synthesizer.columns[variable], synthesizer.data
+    data = _plain(data[[name]]) if name in data.columns else data[[]]
     if len(released) == len(data):
         yield released, truth
     if not released.index.equals(data.index) and released.index.is_unique:
@@ -95,11 +114,11 @@ def _unchanged(
     """Return the released columns that hold the confidential values in the same rows."""
     if len(released) != synthesizer.n_records:
         return set()
-    shared = [name for name in candidates if name in synthesizer.data.columns]
+    data = _plain(synthesizer.data[[c for c in candidates if c in synthesizer.data.columns]])
     return {
-        name
-        for name in shared
-        if synthesizer.data[name].nunique() > 1 and _same(synthesizer.data[name], released[name])
+        str(name)
+        for name in data.columns
+        if data[name].nunique() > 1 and _same(data[name], released[name])
     }
 
 

@@ -71,6 +71,12 @@ ODD = {
     "release complex": lambda: evaluate(release=people()[["x"]].assign(b=1j)),
     "executor a word": lambda: evaluate(executor="processes"),
     "executor zero": lambda: evaluate(executor=0),
+    "executor an array": lambda: evaluate(executor=np.array([1, 2])),
+    "executor a frame": lambda: evaluate(executor=people()),
+    "groups of lists": lambda: sr.attribute_risk(
+        fit(data=people().assign(odd=[[1]] * 40)), one_gaussian()[1]
+    ).summary(by="odd"),
+    "no width": lambda: evaluate(guesses=sr.Additive(5, 1e-18, 1e-18)),
     "long sum": lambda: sr.Regression("b ~ I(" + "+".join(["x"] * 990) + ")"),
     "many terms": lambda: sr.Regression(
         "b ~ (" + "+".join(f"v{i}" for i in range(20)) + ")^9"
@@ -194,6 +200,37 @@ def test_large_products_of_guesses_are_evaluated_in_small_blocks():
     release = data[["b", "c", "x"]].iloc[::-1]
     risk = sr.attribute_risk(synthesizer, release, guesses={"b": 80, "c": 80, "x": 2}, joint="drop")
     assert risk.records["probability"].notna().all()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[[1]] * 40, [{1: 2}] * 40, [{3}] * 40, [np.ones(2)] * 40, np.arange(40, dtype=np.float16),
+     np.arange(40, dtype=np.longdouble), [None] * 40, [1j] * 40, [1, "a"] * 20,
+     pd.to_datetime(["2020-01-01"] * 40)],
+    ids=["list", "dict", "set", "array", "half", "long", "none", "complex", "mixed", "date"],
+)  # fmt: skip
+def test_odd_columns_beside_the_plans_do_no_harm(values):
+    odd = pd.Series(list(values)) if isinstance(values, list) else pd.Series(values)
+    data = people().assign(odd=odd)
+    release = data[["x", "odd"]].assign(b=10.0)
+    for released in (release, release.sample(frac=1.0, random_state=1), release.iloc[:30]):
+        assert len(sr.attribute_risk(fit(data=data), released).records) == 40
+
+
+def test_records_may_be_any_iterable():
+    for records in (
+        {3, 5},
+        (i for i in (3, 5)),
+        np.array([3, 5]),
+        pd.Index([3, 5]),
+        range(3, 6, 2),
+    ):
+        assert sorted(evaluate(records=records).records.index) == [3, 5]
+    assert list(evaluate(records=np.array(5)).records.index) == [5]
+
+
+def test_numpy_numbers_of_threads():
+    assert len(evaluate(executor=np.int64(2)).records) == 40
 
 
 def test_bytes_are_not_a_file():

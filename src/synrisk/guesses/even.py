@@ -89,8 +89,8 @@ def even_grid(
     n_empty = int((low >= high).sum())
     if n_empty:
         raise GuessError(
-            f"Guesses for {target.name!r}: within= leaves no room for "
-            f"{counted(n_empty, 'record')}; widen it."
+            f"Guesses for {target.name!r}: the range has no width for "
+            f"{counted(n_empty, 'record')}; widen it, or within=."
         )
     values = low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, n)
     values[:, -1] = high

@@ -31,7 +31,7 @@ class FactorKernels:
     eliminate
         Writes unnormalised marginals of every variable.
     count
-        Writes how many cells are above the truth and how many tie with it.
+        Writes how many other cells are above the truth and how many tie with it.
     """
 
     eliminate: Callable[..., None]
@@ -90,15 +90,21 @@ def _make_eliminate(digest: str) -> Any:
 
 
 def _make_count(digest: str) -> Any:
-    @njit(types.void(_F2, _I2, _I1, _F1, types.float64, types.int64, _I2), cache=True, nogil=True)
+    @njit(
+        types.void(_F2, _I2, _I1, _I2, _F1, types.float64, types.int64, _I2),
+        cache=True,
+        nogil=True,
+        error_model="numpy",
+    )
     def count(
         tables: Any,  # (record, cell of every table): logs
         earlier: Any,  # (table but the last, outer cell): its cell, as it stands in `tables`
         last: Any,  # (outer cell): where the last table's row begins in `tables`
-        at_truth: Any,  # (record): the truth's log likelihood
+        truth: Any,  # (record, [outer cell, last guess]) of the truth
+        at_truth: Any,  # (record): what cells are compared with
         tie: float,
         n_last: int,  # guesses of the last variable
-        out: Any,  # (record, [above, tied])
+        out: Any,  # (record, [other cells above, other cells tied])
     ) -> None:
         _ = digest
         n_earlier, n_outer = earlier.shape
@@ -108,10 +114,11 @@ def _make_count(digest: str) -> Any:
                 base = -at_truth[i]
                 for t in range(n_earlier):
                     base += tables[i, earlier[t, o]]
+                skipped = truth[i, 1] if o == truth[i, 0] else -1
                 for k in range(n_last):
                     difference = base + tables[i, last[o] + k]
-                    above += difference > tie
-                    tied += abs(difference) <= tie
+                    above += difference > tie and k != skipped
+                    tied += abs(difference) <= tie and k != skipped
             out[i, 0] = above
             out[i, 1] = tied
 

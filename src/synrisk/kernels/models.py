@@ -41,8 +41,9 @@ class ModelKernels:
     accumulate
         Writes the log weights of this model, added to those of earlier ones.
     release
-        Adds the log density of rows at every draw, less that at the first: the difference is
-        small, so its sum keeps its digits, and what no draw changes cancels in L.
+        Adds the log density of rows at every draw, less the largest: the difference is small
+        for every draw that matters, so its sum keeps its digits, and what no draw changes
+        cancels in L.
     """
 
     reduce: Callable[..., None]
@@ -63,7 +64,7 @@ def model_kernels(family: Family) -> ModelKernels:
     )
 
 
-@njit(inline="always")
+@njit(inline="always", error_model="numpy")
 def _add_terms(i: Any, cell: Any, values: Any, places: Any, beta: Any, eta: Any) -> None:
     """eta[cell] = Σ over columns of value · coefficient, at every draw."""
     n_columns, n_predictors, n_draws = beta.shape
@@ -77,7 +78,7 @@ def _add_terms(i: Any, cell: Any, values: Any, places: Any, beta: Any, eta: Any)
                 eta[cell, q, h] += value * beta[column, q, h]
 
 
-@njit(fastmath=FAST)
+@njit(fastmath=FAST, error_model="numpy")
 def _add_up(rows: Any, g: Any, ratio: Any, extra: Any, first: Any) -> Any:
     """Write Π_l Σ_h row·g_l / Σ_h row as ratio · exp(extra), from `first` on.
 
@@ -108,7 +109,7 @@ def _add_up(rows: Any, g: Any, ratio: Any, extra: Any, first: Any) -> Any:
     return n_lost
 
 
-@njit(fastmath=FAST)
+@njit(fastmath=FAST, error_model="numpy")
 def _log_ratio_in_logs(row: Any, log_g: Any) -> Any:
     """Σ_l log(Σ_h exp(row + log g_l) / Σ_h exp(row)) where sums of exp over- or underflow."""
     n_datasets, n_draws = log_g.shape
@@ -139,7 +140,7 @@ _MODEL = (_F2, _I2, _F3, _F2, _F1, _F2, _I2, _F1, _I1, _F3)
 
 
 def _make_reduce(varying: Any, base: Any, digest: str) -> Any:
-    @njit(types.void(*_MODEL, _F2, _F2), cache=True, nogil=True, fastmath=FAST)
+    @njit(types.void(*_MODEL, _F2, _F2), cache=True, nogil=True, fastmath=FAST, error_model="numpy")
     def reduce(
         values: Any,
         places: Any,
@@ -162,7 +163,7 @@ def _make_reduce(varying: Any, base: Any, digest: str) -> Any:
         g = np.exp(log_g)
         eta = np.empty((n_parents, n_predictors, n_draws))
         bases = np.empty((n_parents, n_draws))
-        shift, row = np.empty(n_draws), np.empty(n_draws)
+        shift, row, at_truth = np.empty(n_draws), np.empty(n_draws), np.empty(n_draws)
         offset, offset2 = np.empty(n_draws), np.empty(n_draws)  # in natural and binary logs
         rows = np.empty((n_guesses, n_draws))
         flat = rows.reshape(n_guesses * n_draws)
@@ -175,9 +176,13 @@ def _make_reduce(varying: Any, base: Any, digest: str) -> Any:
             power, cell = omega[i], truth[i, 0]
             power2 = power * LOG2E
             y = guesses[i, truth[i, 1]]
+            # The base at the truth is taken off first: where rates are large it would swamp y·eta.
             for h in range(n_draws):
-                at_truth = varying(y, eta, cell, h, parameters) - bases[cell, h]
-                shift[h] = log_v[h] - power * at_truth
+                shift[h] = log_v[h] - power * varying(y, eta, cell, h, parameters)
+                at_truth[h] = bases[cell, h]
+            for cell in range(n_parents):
+                for h in range(n_draws):
+                    bases[cell, h] -= at_truth[h]
             for outer in range(n_outer):
                 cell = parent_of[outer]
                 for h in range(n_draws):
@@ -208,7 +213,7 @@ def _make_reduce(varying: Any, base: Any, digest: str) -> Any:
 
 
 def _make_accumulate(varying: Any, base: Any, digest: str) -> Any:
-    @njit(types.void(*_MODEL, _F3), cache=True, nogil=True, fastmath=FAST)
+    @njit(types.void(*_MODEL, _F3), cache=True, nogil=True, fastmath=FAST, error_model="numpy")
     def accumulate(
         values: Any,
         places: Any,
@@ -229,7 +234,7 @@ def _make_accumulate(varying: Any, base: Any, digest: str) -> Any:
         chained = earlier.size > 0
         eta = np.empty((n_parents, n_predictors, n_draws))
         bases = np.empty((n_parents, n_draws))
-        shift, offset = np.empty(n_draws), np.empty(n_draws)
+        shift, offset, at_truth = np.empty(n_draws), np.empty(n_draws), np.empty(n_draws)
         for i in range(n_records):
             for cell in range(n_parents):
                 _add_terms(i, cell, values, places, beta, eta)
@@ -237,9 +242,13 @@ def _make_accumulate(varying: Any, base: Any, digest: str) -> Any:
                     bases[cell, h] = base(eta, cell, h, parameters)
             power, cell = omega[i], truth[i, 0]
             y = guesses[i, truth[i, 1]]
+            # The base at the truth is taken off first: where rates are large it would swamp y·eta.
             for h in range(n_draws):
-                at_truth = varying(y, eta, cell, h, parameters) - bases[cell, h]
-                shift[h] = log_v[h] - power * at_truth
+                shift[h] = log_v[h] - power * varying(y, eta, cell, h, parameters)
+                at_truth[h] = bases[cell, h]
+            for cell in range(n_parents):
+                for h in range(n_draws):
+                    bases[cell, h] -= at_truth[h]
             for outer in range(n_outer):
                 cell = parent_of[outer]
                 for h in range(n_draws):
@@ -256,7 +265,13 @@ def _make_accumulate(varying: Any, base: Any, digest: str) -> Any:
 
 
 def _make_release(varying: Any, base: Any, digest: str) -> Any:
-    @njit(types.void(_F1, _F2, _F3, _F2, _F1), cache=True, nogil=True, fastmath=FAST)
+    @njit(
+        types.void(_F1, _F2, _F3, _F2, _F1),
+        cache=True,
+        nogil=True,
+        fastmath=FAST,
+        error_model="numpy",
+    )
     def release(y: Any, matrix: Any, beta: Any, parameters: Any, out: Any) -> None:
         _ = digest
         n_rows, n_columns = matrix.shape
@@ -268,8 +283,10 @@ def _make_release(varying: Any, base: Any, digest: str) -> Any:
             _add_terms(i, 0, matrix, places, beta, eta)
             for h in range(n_draws):
                 row[h] = varying(y[i], eta, 0, h, parameters) - base(eta, 0, h, parameters)
-            first = row[0]
+            top = -np.inf
             for h in range(n_draws):
-                out[h] += row[h] - first
+                top = max(top, row[h])
+            for h in range(n_draws):
+                out[h] += row[h] - top
 
     return release

@@ -38,7 +38,7 @@ def record_kernels() -> RecordKernels:
     return RecordKernels(_make_summarise(digest))
 
 
-@njit(fastmath=FAST)
+@njit(fastmath=FAST, error_model="numpy")
 def _normalise(log_p: Any, p: Any) -> Any:
     """Write p = exp(log_p) / Σ, and return log Σ exp(log_p)."""
     top = -np.inf
@@ -61,7 +61,7 @@ def _make_summarise(digest: str) -> Any:
         _F2, _F2, _I1, _I2, _I2, _I1, types.float64, _F1, _F1, _F1, _I1, _F2, _F2, _I2
     )
 
-    @njit(signature, cache=True, nogil=True)
+    @njit(signature, cache=True, nogil=True, error_model="numpy")
     def summarise(
         joint: Any,  # (record, cell): the log likelihood; becomes the log posterior
         log_prior: Any,  # (record or 1, cell)
