@@ -16,7 +16,6 @@ from synrisk import tables
 from synrisk.errors import (
     DrawsError,
     OptionError,
-    SyntheticDataError,
     counted,
     listed,
     nearest,
@@ -25,16 +24,17 @@ from synrisk.executors import workers
 from synrisk.guesses import Grid, Target, for_target, lay_out, strategies
 from synrisk.intruder import Table, prior_from_json, prior_to_json
 from synrisk.intruder import prior as resolve_prior
-from synrisk.io import TableLike, read_table
+from synrisk.io import TableLike
 from synrisk.likelihood import KernelDraws
 from synrisk.posterior import Posterior
 from synrisk.progress import bar
+from synrisk.release import Released, read_release
 from synrisk.result import RiskArrays
 from synrisk.risk import Estimator, Evaluation, check_size, log_density_of_release
-from synrisk.schema import Factor, FloatArray, IntArray, text_columns
+from synrisk.schema import FloatArray, IntArray
 from synrisk.storage import Contents, load, save
 from synrisk.synthesizer import Synthesizer
-from synrisk.twins import Released, refuse_twins
+from synrisk.twins import refuse_twins
 
 EstimatorName: TypeAlias = Literal["auto", "paper", "importance"]
 JointName: TypeAlias = Literal["auto", "keep", "drop"]
@@ -326,7 +326,7 @@ def attribute_risk(
     believed = resolve_prior(intruder_prior)
     positions = _chosen_records(records, synthesizer.data.index)
     draws = _first_draws(synthesizer, n_draws, _ESTIMATORS[method])
-    release = _read_release(synthesizer, synthetic)
+    release = read_release(synthesizer, synthetic)
     refuse_twins(synthesizer, release)
     targets = [_target(synthesizer, name, positions) for name in synthesizer.plan.synthesized]
     laid = [(for_target(chosen[target.name], target), target) for target in targets]
@@ -434,36 +434,6 @@ def _first_draws(
     if not all(np.isfinite(of_model).any() for of_model in log_weights):
         raise DrawsError("The draws that are used all have weight zero; use more (n_draws=).")
     return tuple(chosen)
-
-
-def _read_release(synthesizer: Synthesizer, synthetic: Any) -> list[Released]:
-    datasets = list(synthetic) if isinstance(synthetic, list | tuple) else [synthetic]
-    if not datasets:
-        raise SyntheticDataError("The release is empty; give at least one synthetic dataset.")
-    plan, schema = synthesizer.plan, synthesizer.schema
-    levels = {
-        name: list(variable.levels)
-        for name, variable in schema.variables.items()
-        if isinstance(variable, Factor) and all(isinstance(v, str) for v in variable.levels)
-    }
-    release = []
-    for number, dataset in enumerate(datasets, 1):
-        what = f"Synthetic dataset {number}"
-        frame = read_table(dataset, what, text=text_columns(levels), error=SyntheticDataError)
-        if not len(frame):
-            raise SyntheticDataError(f"{what} has no rows.")
-        columns, kept = schema.encode(frame, plan.columns, what, SyntheticDataError)
-        for regression in plan.regressions:
-            name, family = regression.response, regression.distribution
-            inside = family.supports(columns[name].astype(np.float64), schema.variables[name])
-            n_outside = int((~inside).sum())
-            if n_outside:
-                raise SyntheticDataError(
-                    f"{what}: {name!r} must be {family.wants}; "
-                    f"{counted(n_outside, 'value is', 'values are')} not."
-                )
-        release.append(Released(frame, columns, kept))
-    return release
 
 
 def _spread(values: FloatArray) -> float:

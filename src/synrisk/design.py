@@ -18,9 +18,10 @@ import formulaic
 import numpy as np
 import pandas as pd
 
-from synrisk import formula as formulas
+from synrisk import expressions
 from synrisk.errors import DataError, FormulaError, SynriskError, counted
-from synrisk.formula import Call, Column, Expression
+from synrisk.expressions import Call, Column, Expression
+from synrisk.formula import Formula
 from synrisk.schema import Columns, Factor, FloatArray, IntArray, Label, Schema
 
 _SAME = 1e-12  # relative difference allowed between a row encoded alone and among others
@@ -38,7 +39,7 @@ class Part:
     shows_level: bool = True  # whether the level may be shown in a message
 
     def __str__(self) -> str:
-        shown = formulas.write(self.expression)
+        shown = expressions.write(self.expression)
         if self.index is not None:
             return f"{shown}[{self.index}]"
         if self.level is not None:
@@ -48,7 +49,7 @@ class Part:
     @property
     def public(self) -> str:
         """The name without a level that was read off the data."""
-        return str(self) if self.shows_level else f"{formulas.write(self.expression)}[*]"
+        return str(self) if self.shows_level else f"{expressions.write(self.expression)}[*]"
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ class Design:
         return np.concatenate(blocks, axis=1)
 
     @classmethod
-    def freeze(cls, parsed: formulas.Formula, schema: Schema, rows: Columns, n_rows: int) -> Design:
+    def freeze(cls, parsed: Formula, schema: Schema, rows: Columns, n_rows: int) -> Design:
         """Freeze the encoding of `parsed` on the confidential `rows`."""
         encoder = _Encoder.of(parsed, schema, rows)
         terms = []
@@ -142,7 +143,7 @@ class _Encoder:
     levels: Mapping[str, FloatArray]
 
     @classmethod
-    def of(cls, parsed: formulas.Formula, schema: Schema, rows: Columns) -> _Encoder:
+    def of(cls, parsed: Formula, schema: Schema, rows: Columns) -> _Encoder:
         numbers: dict[str, str] = {}
         factors: dict[str, str] = {}
         for node in (factor for term in parsed.terms for factor in term):
@@ -150,7 +151,7 @@ class _Encoder:
             if name is not None:
                 factors.setdefault(name, f"c{len(factors)}")
                 continue
-            for used in formulas.variables((node,)):
+            for used in expressions.variables((node,)):
                 if isinstance(schema.variables[used], Factor):
                     raise FormulaError(
                         f"Formula {parsed.text!r}: {used!r} is a factor; it can stand by itself "
@@ -170,7 +171,7 @@ class _Encoder:
         if name is not None:
             return self.factors[name]
         return ast.unparse(
-            ast.parse(formulas.write_for_formulaic(node, self.numbers.__getitem__), mode="eval")
+            ast.parse(expressions.write_for_formulaic(node, self.numbers.__getitem__), mode="eval")
         )
 
     def shows_levels(self, name: str) -> bool:
@@ -225,11 +226,11 @@ def _product(columns: Sequence[FloatArray]) -> FloatArray:
 def _factor_column(node: Expression, schema: Schema) -> str | None:
     if isinstance(node, Column) and isinstance(schema.variables[node.name], Factor):
         return node.name
-    return formulas.as_factor(node)
+    return expressions.as_factor(node)
 
 
 def _freeze_terms(
-    parsed: formulas.Formula, encoder: _Encoder, rows: Columns
+    parsed: Formula, encoder: _Encoder, rows: Columns
 ) -> tuple[list[DesignTerm], FloatArray]:
     nodes = {encoder.text(factor): factor for term in parsed.terms for factor in term}
     texts = [":".join(encoder.text(factor) for factor in term) for term in parsed.terms]
@@ -244,13 +245,13 @@ def _freeze_terms(
     for term, text in zip(parsed.terms, texts, strict=True):
         entry = structure[frozenset(encoder.text(factor) for factor in term)]
         columns = tuple(_design_column(name, nodes, encoder, first) for name in entry.columns)
-        label = ":".join(formulas.write(factor) for factor in term)
+        label = ":".join(expressions.write(factor) for factor in term)
         restricted = spec.subset(f"{text} - 1")
         is_product = all(
             isinstance(factor, Column) and _factor_column(factor, encoder.schema) is None
             for factor in term
         )
-        names = formulas.variables(term)
+        names = expressions.variables(term)
         terms.append(DesignTerm(label, names, columns, encoder, restricted, is_product))
     return terms, np.asarray(matrix, dtype=np.float64)
 
@@ -307,21 +308,21 @@ def _design_column(
     return DesignColumn(tuple(parts))
 
 
-def _check_degrees(parsed: formulas.Formula, rows: Columns) -> None:
+def _check_degrees(parsed: Formula, rows: Columns) -> None:
     """Raise where a polynomial has as many columns as its column has values, as R does."""
     for node in (factor for term in parsed.terms for factor in term):
         if isinstance(node, Call) and node.function == "poly":
             degree = dict(node.options).get("degree", 1)
-            n_values = min(len(np.unique(rows[name])) for name in formulas.variables((node,)))
+            n_values = min(len(np.unique(rows[name])) for name in expressions.variables((node,)))
             if not isinstance(degree, tuple) and degree >= n_values:
                 raise FormulaError(
-                    f"Formula {parsed.text!r}: the degree of {formulas.write(node)} must be less "
-                    f"than the number of distinct values, {n_values}."
+                    f"Formula {parsed.text!r}: the degree of {expressions.write(node)} must be "
+                    f"less than the number of distinct values, {n_values}."
                 )
 
 
 def _check_row_local(
-    design: Design, whole: FloatArray, parsed: formulas.Formula, rows: Columns, n_rows: int
+    design: Design, whole: FloatArray, parsed: Formula, rows: Columns, n_rows: int
 ) -> None:
     """Raise unless rows encoded term by term, alone, in part or reversed equal the whole matrix.
 

@@ -1,75 +1,40 @@
 """The formula language: a whitelist, R's spellings, and terms expanded here.
 
 formulaic would evaluate any Python that stands in a formula, so a study file could run code. Here
-a formula is read by a parser of its own into the small tree below; only trees of known functions,
-columns and numbers exist, and what formulaic later sees is written anew from them.
+a formula is read by a parser of its own into a small tree (``expressions``), or refused.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from synrisk.errors import FormulaError, listed, nearest
+from synrisk.expressions import (
+    ELEMENTWISE,
+    FACTOR_SPELLINGS,
+    Call,
+    Column,
+    Expression,
+    Literal,
+    Negative,
+    Number,
+    Operation,
+    Term,
+    as_factor,
+    columns_of,
+    contains,
+    variables,
+)
 
-Literal: TypeAlias = float | bool | tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of the data."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class Number:
-    """A number written in a formula."""
-
-    value: float
-
-
-@dataclass(frozen=True)
-class Operation:
-    """Arithmetic on two expressions, element by element."""
-
-    sign: str
-    left: Expression
-    right: Expression
-
-
-@dataclass(frozen=True)
-class Negative:
-    """The negative of an expression."""
-
-    of: Expression
-
-
-@dataclass(frozen=True)
-class Call:
-    """A whitelisted function of one expression, with literal options."""
-
-    function: str
-    argument: Expression
-    options: tuple[tuple[str, Literal], ...] = ()
-    written: str = field(default="", compare=False)  # as in the formula, without blanks
-
-
-Expression: TypeAlias = Column | Number | Operation | Negative | Call
-# A term is a product of factors; its columns are products of theirs.
-Term: TypeAlias = tuple[Expression, ...]
-
-FACTOR_SPELLINGS = ("C", "factor", "as.factor")
-_ELEMENTWISE = ("log", "log1p", "log2", "log10", "exp", "expm1", "sqrt", "abs")
 _WIDE = ("bs", "poly")  # several columns each, so they cannot stand inside another function
 # Function → its options, each with the name that formulaic gives it.
 _OPTIONS: Mapping[str, Mapping[str, str]] = {
-    **{name: {} for name in ("I", "C", "center", *_ELEMENTWISE)},
+    **{name: {} for name in ("I", "C", "center", *ELEMENTWISE)},
     "scale": {"center": "center", "scale": "scale"},
     "bs": {
         "df": "df",
@@ -85,7 +50,6 @@ _OPTIONS: Mapping[str, Mapping[str, str]] = {
 }
 _SECOND_ARGUMENT = {"bs": "df", "poly": "degree"}  # what R calls an unnamed second argument
 FUNCTIONS = tuple(sorted((*_OPTIONS, "as.factor", "factor")))
-_CONTINUED = "extrapolation='extend'"
 _MOST_TOKENS, _MOST_NESTED, _MOST_TERMS, _MOST_OPERATIONS = 2_000, 40, 2_000, 100
 _LARGEST_OPTION = {"df": 200.0, "degree": 20.0}  # of a spline or polynomial
 _MOST_KNOTS = 200
@@ -105,105 +69,6 @@ class Formula:
     def predictors(self) -> tuple[str, ...]:
         """The columns on the right-hand side, in order of appearance."""
         return tuple(dict.fromkeys(name for term in self.terms for name in variables(term)))
-
-
-def variables(term: Term) -> tuple[str, ...]:
-    """Return the columns that a term mentions, in order of appearance."""
-    return tuple(dict.fromkeys(name for factor in term for name in _columns(factor)))
-
-
-def _columns(node: Expression) -> Iterator[str]:
-    match node:
-        case Column(name):
-            yield name
-        case Operation(_, left, right):
-            yield from _columns(left)
-            yield from _columns(right)
-        case Negative(of) | Call(_, of, _):
-            yield from _columns(of)
-
-
-def as_factor(node: Expression) -> str | None:
-    """Return the column that ``C(column)`` makes a factor of, or None for other expressions."""
-    if isinstance(node, Call) and node.function == "C":
-        return next(_columns(node))
-    return None
-
-
-def write(
-    node: Expression,
-    *,
-    column: Callable[[str], str] = str,
-    function: Callable[[str], str] = str,
-    number: Callable[[float], str] | None = None,
-    power: str = " ** ",
-    space: str = " ",
-) -> str:
-    """Write an expression as text; the defaults write it as formulaic names it."""
-
-    def down(inner: Expression, binding: int = 0) -> str:
-        text = write(
-            inner, column=column, function=function, number=number, power=power, space=space
-        )
-        return f"({text})" if _binding(inner) < binding else text
-
-    own = _binding(node)
-    match node:
-        case Column(name):
-            return column(name)
-        case Number(value):
-            return (number or _plain)(value)
-        case Negative(of):
-            return f"-{down(of, own)}"
-        case Operation("**", left, right):
-            return f"{down(left, own + 1)}{power}{down(right, own - 1)}"
-        case Operation(sign, left, right):
-            return f"{down(left, own)}{space}{sign}{space}{down(right, own + 1)}"
-        case Call(name, argument, options):
-            words = [down(argument), *(f"{key}={_literal(value)}" for key, value in options)]
-            return f"{function(name)}({f',{space}'.join(words)})"
-
-
-def _binding(node: Expression) -> int:
-    """Return how tightly an expression holds together, for parentheses."""
-    match node:
-        case Operation("+" | "-", _, _):
-            return 1
-        case Operation("*" | "/", _, _):
-            return 2
-        case Negative():
-            return 3
-        case Operation():
-            return 4
-        case _:
-            return 5
-
-
-def _plain(value: float) -> str:
-    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(value)
-
-
-def _literal(value: Literal) -> str:
-    if isinstance(value, bool):
-        return str(value)
-    if isinstance(value, tuple):
-        return "[" + ", ".join(_plain(v) for v in value) + "]"
-    return _plain(value)
-
-
-def write_for_formulaic(node: Expression, column: Callable[[str], str]) -> str:
-    """Write an expression for formulaic, its columns renamed by `column`."""
-    if isinstance(node, Call) and node.function == "bs":
-        # R's bs continues its polynomials beyond the boundary knots; formulaic would stop.
-        inner = write_for_formulaic(node.argument, column)
-        options = [f"{key}={_literal(value)}" for key, value in node.options]
-        return f"bs({', '.join([inner, *options, _CONTINUED])})"
-    return write(
-        node,
-        column=column,
-        function=lambda name: f"np.{name}" if name in _ELEMENTWISE else name,
-        number=lambda value: repr(float(value)),  # integers would grow without bound in a power
-    )
 
 
 def parse(text: str) -> Formula:
@@ -422,9 +287,9 @@ class _Parser:
             raise FormulaError(f"A function of over {_MOST_OPERATIONS} operations is not read.")
         if function == "C" and not isinstance(argument, Column):
             raise self._error(f"{name}(…) takes a column")
-        if any(_contains(argument, wide) for wide in _WIDE) or _contains(argument, "C"):
+        if any(contains(argument, wide) for wide in _WIDE) or contains(argument, "C"):
             raise self._error(f"bs, poly and factors cannot stand inside {name}(…)")
-        if not any(True for _ in _columns(argument)):
+        if not any(True for _ in columns_of(argument)):
             raise self._error(f"{name}(…) holds no column")
         options: dict[str, Literal] = {}
         while self._accept(","):
@@ -520,15 +385,3 @@ class _Parser:
         if self._kind() == "number":
             return Number(float(self._take()))
         return self._atom_expression()
-
-
-def _contains(node: Expression, function: str) -> bool:
-    match node:
-        case Call(name, argument, _):
-            return name == function or _contains(argument, function)
-        case Operation(_, left, right):
-            return _contains(left, function) or _contains(right, function)
-        case Negative(of):
-            return _contains(of, function)
-        case _:
-            return False

@@ -10,7 +10,6 @@ chance is 1.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,8 @@ import pandas as pd
 from scipy.special import gammaln
 
 from synrisk.errors import DisclosureError
-from synrisk.schema import BoolArray, Columns, Factor, IntArray, as_real_numbers
+from synrisk.release import Released
+from synrisk.schema import Factor, IntArray, as_real_numbers
 from synrisk.synthesizer import Synthesizer
 
 _BY_CHANCE = np.log(1e-4)
@@ -29,15 +29,6 @@ _LEAST_MONOTONE = 20  # distinct values; with fewer, a good predictor may be mon
 _LEAST_TRANSFORMED = 4  # records for a transform to be recognised by its formula
 _EXACT = 1e-9  # how far from 1 a transform's correlation may be
 _SAME_ROWS = 0.99  # the share of equal values that shows rows to be in the same order
-
-
-@dataclass(frozen=True, repr=False)
-class Released:
-    """One synthetic dataset: all its columns, the plan's columns encoded, and the rows of those."""
-
-    frame: pd.DataFrame
-    columns: Columns
-    kept: BoolArray
 
 
 def refuse_twins(synthesizer: Synthesizer, release: Sequence[Released]) -> None:

@@ -107,12 +107,12 @@ def test_options_that_cannot_be_are_refused(rows):
 
 
 def test_a_design_that_looks_at_other_rows_is_refused(rows, monkeypatch):
-    from synrisk import formula
+    from synrisk import expressions
 
     def mean_taken_anew(node, column):
-        return formula.write(node, column=column).replace("center(n0)", "I(n0 - n0.mean())")
+        return expressions.write(node, column=column).replace("center(n0)", "I(n0 - n0.mean())")
 
-    monkeypatch.setattr("synrisk.design.formulas.write_for_formulaic", mean_taken_anew)
+    monkeypatch.setattr("synrisk.design.expressions.write_for_formulaic", mean_taken_anew)
     with pytest.raises(FormulaError, match="depends on the other rows"):
         freeze("center(x)", rows)
 

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from synrisk.errors import FormulaError
-from synrisk.formula import FUNCTIONS, parse, variables, write
+from synrisk.expressions import variables, write
+from synrisk.formula import FUNCTIONS, parse
 
 
 def terms(text):

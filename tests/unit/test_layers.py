@@ -6,10 +6,10 @@ from pathlib import Path
 import synrisk
 
 ORDER = [
-    "errors", "chunks", "seeds", "executors", "progress", "storage", "io", "schema", "formula",
-    "families", "plan", "design", "posterior", "interchange", "synthesizer", "kernels", "guesses",
-    "intruder", "likelihood", "elimination", "result", "risk", "twins", "tables", "attribute",
-    "datasets", "__init__",
+    "errors", "chunks", "seeds", "executors", "progress", "storage", "io", "schema", "expressions",
+    "formula", "families", "plan", "design", "posterior", "spellings", "interchange",
+    "synthesizer", "release", "twins", "kernels", "guesses", "intruder", "likelihood",
+    "elimination", "result", "risk", "tables", "attribute", "datasets", "__init__",
 ]  # fmt: skip
 ROOT = Path(synrisk.__file__).parent
 
