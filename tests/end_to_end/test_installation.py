@@ -30,6 +30,19 @@ def test_importing_synrisk_imports_nothing_heavy():
     assert python(code) == "[]"
 
 
+def test_kernels_work_where_nothing_can_be_cached():
+    code = (
+        "from numba.core import caching\n"
+        "caching._CacheImpl._locator_classes = []\n"  # no folder may be written to
+        "from synrisk.families import family\n"
+        "from synrisk.kernels import model_kernels\n"
+        "from synrisk.kernels.digest import can_cache\n"
+        "model_kernels(family('bernoulli'))\n"
+        "print(can_cache())\n"
+    )
+    assert python(code) == "False"
+
+
 def test_the_cache_does_not_survive_a_change_in_a_family(tmp_path):
     """numba stamps a cached kernel with its own file alone: the family's file is another."""
     shutil.copytree(SOURCES, tmp_path / "synrisk", ignore=shutil.ignore_patterns("__pycache__"))

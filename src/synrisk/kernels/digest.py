@@ -7,10 +7,27 @@ factories whose closure holds this digest, and numba's cache is keyed by the clo
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from numba import njit
+
+
+def _nothing() -> None:
+    """Stand in for a kernel."""
+
+
+@cache
+def can_cache() -> bool:
+    """Tell whether numba finds a folder that it may write to; without one it compiles anew."""
+    with contextlib.suppress(RuntimeError):
+        njit(cache=True)(_nothing)
+        return True
+    return False
 
 
 def sources_digest(functions: Iterable[Callable[..., Any]] = ()) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-from synrisk.kernels.digest import sources_digest
+from synrisk.kernels.digest import can_cache, sources_digest
 from synrisk.kernels.elementary import exponential
 
 FAST = {"reassoc", "contract", "nsz", "arcp", "nnan"}
@@ -48,7 +48,7 @@ def factor_kernels() -> FactorKernels:
 def _make_eliminate(digest: str) -> Any:
     @njit(
         types.void(_F2, _I1, _I2, _I2, _I1, types.int64, _F2),
-        cache=True,
+        cache=can_cache(),
         nogil=True,
         fastmath=FAST,
     )
@@ -92,7 +92,7 @@ def _make_eliminate(digest: str) -> Any:
 def _make_count(digest: str) -> Any:
     @njit(
         types.void(_F2, _I2, _I1, _I2, _F1, types.float64, types.int64, _I2),
-        cache=True,
+        cache=can_cache(),
         nogil=True,
         error_model="numpy",
     )

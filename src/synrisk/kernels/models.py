@@ -18,7 +18,7 @@ from numba import njit, types
 from numba.extending import register_jitable
 
 from synrisk.families import Family
-from synrisk.kernels.digest import sources_digest
+from synrisk.kernels.digest import can_cache, sources_digest
 from synrisk.kernels.elementary import LOG2E, logarithm, raise_two
 
 # No infinities are assumed away: a draw of weight zero has the log weight −∞.
@@ -140,7 +140,13 @@ _MODEL = (_F2, _I2, _F3, _F2, _F1, _F2, _I2, _F1, _I1, _F3)
 
 
 def _make_reduce(varying: Any, base: Any, digest: str) -> Any:
-    @njit(types.void(*_MODEL, _F2, _F2), cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+    @njit(
+        types.void(*_MODEL, _F2, _F2),
+        cache=can_cache(),
+        nogil=True,
+        fastmath=FAST,
+        error_model="numpy",
+    )
     def reduce(
         values: Any,
         places: Any,
@@ -213,7 +219,9 @@ def _make_reduce(varying: Any, base: Any, digest: str) -> Any:
 
 
 def _make_accumulate(varying: Any, base: Any, digest: str) -> Any:
-    @njit(types.void(*_MODEL, _F3), cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+    @njit(
+        types.void(*_MODEL, _F3), cache=can_cache(), nogil=True, fastmath=FAST, error_model="numpy"
+    )
     def accumulate(
         values: Any,
         places: Any,
@@ -267,7 +275,7 @@ def _make_accumulate(varying: Any, base: Any, digest: str) -> Any:
 def _make_release(varying: Any, base: Any, digest: str) -> Any:
     @njit(
         types.void(_F1, _F2, _F3, _F2, _F1),
-        cache=True,
+        cache=can_cache(),
         nogil=True,
         fastmath=FAST,
         error_model="numpy",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-from synrisk.kernels.digest import sources_digest
+from synrisk.kernels.digest import can_cache, sources_digest
 from synrisk.kernels.elementary import exponential, logarithm
 
 FAST = {"reassoc", "contract", "nsz", "arcp", "nnan"}
@@ -61,7 +61,7 @@ def _make_summarise(digest: str) -> Any:
         _F2, _F2, _I1, _I2, _I2, _I1, types.float64, _F1, _F1, _F1, _I1, _F2, _F2, _I2
     )
 
-    @njit(signature, cache=True, nogil=True, error_model="numpy")
+    @njit(signature, cache=can_cache(), nogil=True, error_model="numpy")
     def summarise(
         joint: Any,  # (record, cell): the log likelihood; becomes the log posterior
         log_prior: Any,  # (record or 1, cell)
