@@ -397,7 +397,10 @@ def _chosen_records(records: Any, labels: pd.Index[Any]) -> IntArray:
 def _positions_of(wanted: list[Any], labels: pd.Index[Any]) -> IntArray:
     if any(not isinstance(label, Hashable) or isinstance(label, slice) for label in wanted):
         raise OptionError("A record is named by its label; records= takes a list of labels.")
-    positions = labels.get_indexer(pd.Index(wanted, tupleize_cols=False))
+    # As objects where the labels are: text that is not valid Unicode has no other type.
+    kind: Any = object if labels.dtype == object else None
+    sought: pd.Index[Any] = pd.Index(wanted, dtype=kind, tupleize_cols=False)
+    positions = labels.get_indexer(sought)
     n_unknown = int((positions < 0).sum())
     if n_unknown:
         kind = labels.dtype

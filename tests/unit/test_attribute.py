@@ -186,6 +186,18 @@ def test_records_are_named_by_id_index_or_row():
     assert list(sr.attribute_risk(rows, release).records.index) == list(range(40))
 
 
+def test_labels_may_be_any_objects():
+    data = people()
+    labels = [f"c{i}\ud800" if i % 2 else (i, "pair") for i in range(40)]
+    data.index = pd.Index(labels, dtype=object, tupleize_cols=False)
+    draws = gaussian_draws(5, ("Intercept", "x"), (10.0, 1.0))
+    synthesizer = sr.Synthesizer.from_draws(sr.Regression("b ~ x"), data, draws)
+    release = people()[["x"]].assign(b=10.0)
+    risk = sr.attribute_risk(synthesizer, release, records=[labels[3], labels[4]])
+    assert list(risk.records.index) == [labels[3], labels[4]]
+    assert risk.joint(labels[4]).dims == ("b",)
+
+
 def test_records_table():
     synthesizer, release = two_gaussians()
     risk = sr.attribute_risk(synthesizer, release)
