@@ -121,6 +121,17 @@ def test_cells_whose_sums_underflow_are_taken_in_logs(far, m):
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-9 * max(far, 1))
 
 
+def test_a_guess_far_beyond_keeps_log_g():
+    """At 1e8 sd log w is −5e15 at both draws; added to it, log g would be rounded to a whole."""
+    draws = Posterior(np.zeros((2, 1, 1)), np.ones((2, 1)), np.log([0.5, 0.5]), (), ())
+    flat, places = flatten_terms([TermValues((), np.ones((1, 1)))], (), (2,))
+    laid = KernelDraws.of(FAMILIES[0], draws)
+    guesses, truth = np.array([[0.0, 1e8]]), np.array([[0]])
+    block = ModelBlock(laid, 0, (), flat, places, guesses, truth, np.ones(1))
+    found = log_table(block, np.array([[-5.3, 0.0]]), (2,))[0]
+    np.testing.assert_allclose(found, np.log((np.exp(-5.3) + 1) / 2), rtol=1e-12)
+
+
 @every
 def test_compiled_densities_equal_the_familys_but_for_terms_of_y(family):
     values = RESPONSES[family.name][1]

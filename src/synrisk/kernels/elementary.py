@@ -16,6 +16,8 @@ from numba.extending import intrinsic
 from numpy.polynomial.chebyshev import cheb2poly
 from scipy.special import iv
 
+from synrisk.kernels.signatures import EXACT
+
 LOG2E = 1.0 / math.log(2.0)
 _LARGEST = 1020.0  # the largest power of two in absolute value
 _ROUNDER = 1.5 * 2.0**52  # adding it leaves the nearest whole number in the lowest bits
@@ -76,7 +78,7 @@ def _wide_vectors(typing_context: Any) -> Any:
 
 
 # Reassociation is not allowed here: it would cancel the rounding trick.
-@njit(fastmath={"contract", "nnan", "nsz"}, error_model="numpy")
+@njit(fastmath=EXACT, error_model="numpy")
 def power_of_two(x: Any) -> Any:
     """2^x."""
     t = min(max(x, -_LARGEST), _LARGEST)
@@ -96,13 +98,13 @@ def power_of_two(x: Any) -> Any:
     return _number(_bits(p) + (_bits(shifted) << 52))
 
 
-@njit(fastmath={"contract", "nnan", "nsz"}, error_model="numpy")
+@njit(fastmath=EXACT, error_model="numpy")
 def exponential(x: Any) -> Any:
     """exp(x)."""
     return power_of_two(x * LOG2E)
 
 
-@njit(fastmath={"contract", "nnan", "nsz"}, error_model="numpy")
+@njit(fastmath=EXACT, error_model="numpy")
 def logarithm(x: Any) -> Any:
     """log(x) of a positive normal number."""
     bits = _bits(x)
@@ -127,7 +129,7 @@ def logarithm(x: Any) -> Any:
     return exponent * _LN2 + s * p
 
 
-@njit(fastmath={"contract", "nnan", "nsz"}, error_model="numpy")
+@njit(fastmath=EXACT, error_model="numpy")
 def raise_two(numbers: Any) -> None:
     """Replace each of `numbers` by two to its power."""
     _wide_vectors()

@@ -16,10 +16,7 @@ from numba import njit, types
 
 from synrisk.kernels.digest import can_cache, sources_digest
 from synrisk.kernels.elementary import exponential
-
-FAST = {"reassoc", "contract", "nsz", "arcp", "nnan"}
-_F1, _F2 = (types.Array(types.float64, n, "C") for n in (1, 2))
-_I1, _I2 = (types.Array(types.int64, n, "C") for n in (1, 2))
+from synrisk.kernels.signatures import F1, F2, FAST, I1, I2
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,7 @@ def factor_kernels() -> FactorKernels:
 
 def _make_eliminate(digest: str) -> Any:
     @njit(
-        types.void(_F2, _I1, _I2, _I2, _I1, types.int64, _F2),
+        types.void(F2, I1, I2, I2, I1, types.int64, F2),
         cache=can_cache(),
         nogil=True,
         fastmath=FAST,
@@ -91,7 +88,7 @@ def _make_eliminate(digest: str) -> Any:
 
 def _make_count(digest: str) -> Any:
     @njit(
-        types.void(_F2, _I2, _I1, _I2, _F1, types.float64, types.int64, _I2),
+        types.void(F2, I2, I1, I2, F1, types.float64, types.int64, I2),
         cache=can_cache(),
         nogil=True,
         error_model="numpy",

@@ -20,12 +20,8 @@ from numba.extending import register_jitable
 from synrisk.families import Family
 from synrisk.kernels.digest import can_cache, sources_digest
 from synrisk.kernels.elementary import LOG2E, logarithm, raise_two
+from synrisk.kernels.signatures import F1, F2, F3, FAST, I1, I2
 
-# No infinities are assumed away: a draw of weight zero has the log weight −∞.
-FAST = {"reassoc", "contract", "nsz", "arcp", "nnan"}
-
-_F1, _F2, _F3 = (types.Array(types.float64, n, "C") for n in (1, 2, 3))
-_I1, _I2 = (types.Array(types.int64, n, "C") for n in (1, 2))
 _LOW, _HIGH = 1e-280, 1e280  # sums outside have lost terms: such a cell is taken in logs
 _SMALL = 1e-20  # a product over datasets below this goes into logs, before it can underflow
 
@@ -136,12 +132,12 @@ def _log_ratio_in_logs(row: Any, log_g: Any) -> Any:
 #   parent_of (outer cell): the parent cell of each outer cell; outer cells run over the guesses of
 #   earlier variables, and a cell is (outer cell, own guess)
 #   earlier (record, outer cell, draw): the log weights of earlier models, or empty
-_MODEL = (_F2, _I2, _F3, _F2, _F1, _F2, _I2, _F1, _I1, _F3)
+_MODEL = (F2, I2, F3, F2, F1, F2, I2, F1, I1, F3)
 
 
 def _make_reduce(varying: Any, base: Any, digest: str) -> Any:
     @njit(
-        types.void(*_MODEL, _F2, _F2),
+        types.void(*_MODEL, F2, F2),
         cache=can_cache(),
         nogil=True,
         fastmath=FAST,
@@ -220,7 +216,7 @@ def _make_reduce(varying: Any, base: Any, digest: str) -> Any:
 
 def _make_accumulate(varying: Any, base: Any, digest: str) -> Any:
     @njit(
-        types.void(*_MODEL, _F3), cache=can_cache(), nogil=True, fastmath=FAST, error_model="numpy"
+        types.void(*_MODEL, F3), cache=can_cache(), nogil=True, fastmath=FAST, error_model="numpy"
     )
     def accumulate(
         values: Any,
@@ -274,7 +270,7 @@ def _make_accumulate(varying: Any, base: Any, digest: str) -> Any:
 
 def _make_release(varying: Any, base: Any, digest: str) -> Any:
     @njit(
-        types.void(_F1, _F2, _F3, _F2, _F1),
+        types.void(F1, F2, F3, F2, F1),
         cache=can_cache(),
         nogil=True,
         fastmath=FAST,

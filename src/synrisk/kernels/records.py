@@ -12,10 +12,7 @@ from numba import njit, types
 
 from synrisk.kernels.digest import can_cache, sources_digest
 from synrisk.kernels.elementary import exponential, logarithm
-
-FAST = {"reassoc", "contract", "nsz", "arcp", "nnan"}
-_F1, _F2 = (types.Array(types.float64, n, "C") for n in (1, 2))
-_I1, _I2 = (types.Array(types.int64, n, "C") for n in (1, 2))
+from synrisk.kernels.signatures import F1, F2, FAST, I1, I2
 
 
 @dataclass(frozen=True)
@@ -57,9 +54,7 @@ def _normalise(log_p: Any, p: Any) -> Any:
 
 
 def _make_summarise(digest: str) -> Any:
-    signature = types.void(
-        _F2, _F2, _I1, _I2, _I2, _I1, types.float64, _F1, _F1, _F1, _I1, _F2, _F2, _I2
-    )
+    signature = types.void(F2, F2, I1, I2, I2, I1, types.float64, F1, F1, F1, I1, F2, F2, I2)
 
     @njit(signature, cache=can_cache(), nogil=True, error_model="numpy")
     def summarise(
