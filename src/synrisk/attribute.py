@@ -17,6 +17,7 @@ from synrisk.errors import (
     DrawsError,
     OptionError,
     counted,
+    got,
     listed,
     nearest,
 )
@@ -373,7 +374,7 @@ def _labels(synthesizer: Synthesizer, positions: IntArray) -> tables.Labels:
 def _choose(name: str, value: Any, options: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in options:
         raise OptionError(
-            f"{name} must be one of {listed(options)}; got {value!r}.{nearest(str(value), options)}"
+            f"{name} must be one of {listed(options)}; got {got(value)}.{nearest(value, options)}"
         )
     return value
 

@@ -56,11 +56,21 @@ class OptionError(SynriskError):
     """An argument has a value that is not among those allowed."""
 
 
-def nearest(name: str, options: Iterable[str]) -> str:
+def nearest(name: object, options: Iterable[str]) -> str:
     """Return `` Did you mean 'x'?`` for the option nearest to `name`, or an empty string."""
+    if not isinstance(name, str):
+        return ""
     by_lower = {str(option).lower(): str(option) for option in options}
     close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
     return f" Did you mean {by_lower[close[0]]!r}?" if close else ""
+
+
+def got(value: object) -> str:
+    """Return what was given for a message: a word as it is, of anything else only its type.
+
+    An argument in the wrong place may be the data itself.
+    """
+    return repr(value) if isinstance(value, str) else f"a {type(value).__name__}"
 
 
 def listed(names: Iterable[object], limit: int = 12) -> str:

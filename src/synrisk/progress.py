@@ -23,7 +23,7 @@ def bar(shown: bool | None, what: str, total: int) -> Iterator[Callable[[int], N
     total
         How much of it there is.
     """
-    if shown not in (None, True, False):
+    if shown is not None and not isinstance(shown, bool):
         raise OptionError(f"progress must be True, False or None; got {type(shown).__name__}.")
     if not shown or not sys.stderr.isatty():
         yield lambda _: None

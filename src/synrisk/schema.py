@@ -16,7 +16,16 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from synrisk.errors import DataError, FileError, OptionError, SynriskError, counted, listed, nearest
+from synrisk.errors import (
+    DataError,
+    FileError,
+    OptionError,
+    SynriskError,
+    counted,
+    got,
+    listed,
+    nearest,
+)
 
 Label: TypeAlias = Hashable
 FloatArray: TypeAlias = npt.NDArray[np.float64]
@@ -163,9 +172,9 @@ class Schema:
         """Settle the variables `names`; those in `factors` are factors by their model."""
         check_types(types, frame)
         types = dict(types or {})
-        if missing not in MISSING_POLICIES:
+        if not isinstance(missing, str) or missing not in MISSING_POLICIES:
             raise OptionError(
-                f"missing must be one of {listed(MISSING_POLICIES)}; got {missing!r}."
+                f"missing must be one of {listed(MISSING_POLICIES)}; got {got(missing)}."
             )
         forced = set(factors)
         return cls(

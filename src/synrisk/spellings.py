@@ -92,10 +92,7 @@ class Spellings:
 
     def wanted(self, levels: Sequence[int]) -> list[Parameter]:
         """Return every parameter that must be there, given the levels that have columns."""
-        of_level = {code: [] for code in levels}  # type: dict[int, list[Parameter]]
-        for parameter in self.parameters():
-            of_level.setdefault(parameter.code, []).append(parameter)
-        return [p for code in (*levels, -1) for p in of_level.get(code, [])]
+        return [p for code in (*levels, -1) for p in self.parameters() if p.code == code]
 
     # -- one name -------------------------------------------------------------------------------
     def find(self, name: str, order: str = "") -> tuple[set[Parameter], bool]:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from synrisk.design import Design
-from synrisk.errors import DataError, DrawsError, FileError, OptionError, counted, listed
+from synrisk.errors import DataError, DrawsError, FileError, OptionError, counted, got, listed
 from synrisk.families import FAMILIES, Family
 from synrisk.interchange import read_draws, split_rename
 from synrisk.io import TableLike, read_table
@@ -266,10 +266,10 @@ class Synthesizer:
 
     def _model(self, variable: str) -> Model:
         for model in self.models:
-            if model.regression.response == variable:
+            if isinstance(variable, str) and model.regression.response == variable:
                 return model
         raise OptionError(
-            f"{variable!r} is not synthesized; the synthesized variables are "
+            f"{got(variable)} is not synthesized; the synthesized variables are "
             f"{listed(self.plan.synthesized)}."
         )
 

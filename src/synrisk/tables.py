@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 import xarray as xr
 
-from synrisk.errors import OptionError, listed, nearest
+from synrisk.errors import OptionError, got, listed, nearest
 from synrisk.families import Family
 from synrisk.guesses import Grid
 from synrisk.result import TIE, RiskArrays
@@ -33,9 +33,9 @@ class Labels:
 
     def axis(self, name: str) -> int:
         """Return the axis of a synthesized variable."""
-        if name not in self.names:
+        if not isinstance(name, str) or name not in self.names:
             raise OptionError(
-                f"{name!r} is not a synthesized variable.{nearest(str(name), self.names)} "
+                f"{got(name)} is not a synthesized variable.{nearest(name, self.names)} "
                 f"They are {listed(self.names)}."
             )
         return self.names.index(name)

@@ -100,6 +100,43 @@ def test_odd_input_is_refused(name):
     assert caught.value.__context__ is None
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda data: sr.Regression("b ~ x", data),
+        lambda data: sr.Regression(data),
+        lambda data: sr.Regression("b ~ x", weights=data),
+        lambda data: fit(missing=data),
+        lambda data: fit(id=data),
+        lambda data: fit(types={"x": data}),
+        lambda data: fit(rename=data),
+        lambda data: fit().draws(data),
+        lambda data: evaluate(estimator=data),
+        lambda data: evaluate(joint=data),
+        lambda data: evaluate(guesses=data),
+        lambda data: evaluate(guesses={"b": data}),
+        lambda data: evaluate(n_draws=data),
+        lambda data: evaluate(intruder_prior=data),
+        lambda data: evaluate(executor=data),
+        lambda data: evaluate(progress=data),
+        lambda data: evaluate().marginal(data),
+        lambda data: evaluate().summary(by=data),
+        lambda data: fit().save(data),
+        lambda data: sr.TruthFactor(data),
+        lambda data: sr.Relative(data),
+        lambda data: sr.Interval(5, data, data),
+    ],
+)
+@pytest.mark.parametrize("whole", [True, False], ids=["frame", "values"])
+def test_the_data_in_the_wrong_place_do_not_get_into_a_message(call, whole):
+    data = people()[["b", "x"]]
+    with pytest.raises(sr.SynriskError) as caught:
+        call(data if whole else data["b"].tolist())
+    text = str(caught.value)
+    assert not any(f"{value:.4g}"[:5] in text for value in data.to_numpy().ravel())
+    assert caught.value.__context__ is None
+
+
 def test_weights_that_no_draw_shares_are_refused_by_the_paper_estimator():
     draws = [
         gaussian_draws(4, ("Intercept",), (10.0,)).assign(weight=[1.0, 1.0, 0.0, 0.0]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from synrisk.errors import OptionError, listed, nearest
+from synrisk.errors import OptionError, got, listed, nearest
 from synrisk.families.base import Family
 from synrisk.families.bernoulli import Bernoulli
 from synrisk.families.categorical import Categorical
@@ -28,6 +28,6 @@ def family(spec: str | Family) -> Family:
     if not isinstance(spec, str) or spec not in names:
         raise OptionError(
             f"family must be one of {listed(known.name for known in FAMILIES)}, or an instance; "
-            f"got {spec!r}.{nearest(str(spec), names)}"
+            f"got {got(spec)}.{nearest(spec, names)}"
         )
     return names[spec]
