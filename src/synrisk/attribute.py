@@ -327,8 +327,8 @@ def attribute_risk(
     believed = resolve_prior(intruder_prior)
     positions = _chosen_records(records, synthesizer.data.index)
     draws = _first_draws(synthesizer, n_draws, _ESTIMATORS[method])
-    release = read_release(synthesizer, synthetic)
-    refuse_twins(synthesizer, release)
+    release = read_release(synthesizer.confidential, synthetic)
+    refuse_twins(synthesizer.confidential, release)
     targets = [_target(synthesizer, name, positions) for name in synthesizer.plan.synthesized]
     laid = [(for_target(chosen[target.name], target), target) for target in targets]
     shape = tuple(strategy.width(target) for strategy, target in laid)

@@ -10,8 +10,8 @@ import pandas as pd
 
 from synrisk.errors import SyntheticDataError, counted
 from synrisk.io import read_table
+from synrisk.preparation import Confidential
 from synrisk.schema import BoolArray, Columns, Factor, text_columns
-from synrisk.synthesizer import Synthesizer
 
 
 @dataclass(frozen=True, repr=False)
@@ -23,12 +23,12 @@ class Released:
     kept: BoolArray
 
 
-def read_release(synthesizer: Synthesizer, synthetic: Any) -> list[Released]:
+def read_release(confidential: Confidential, synthetic: Any) -> list[Released]:
     """Return the datasets of a release: one table, or a list of them."""
     datasets = list(synthetic) if isinstance(synthetic, list | tuple) else [synthetic]
     if not datasets:
         raise SyntheticDataError("The release is empty; give at least one synthetic dataset.")
-    plan, schema = synthesizer.plan, synthesizer.schema
+    plan, schema = confidential.plan, confidential.schema
     levels = {
         name: list(variable.levels)
         for name, variable in schema.variables.items()

@@ -3,44 +3,23 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from synrisk.design import Design
-from synrisk.errors import DataError, DrawsError, FileError, OptionError, counted, got, listed
+from synrisk.errors import DrawsError, FileError, OptionError, counted, got, listed
 from synrisk.families import FAMILIES, Family
 from synrisk.interchange import read_draws, split_rename
 from synrisk.io import TableLike, read_table
+from synrisk.model import Model
 from synrisk.plan import Plan, Regression
 from synrisk.posterior import Posterior, parameter_names
-from synrisk.schema import (
-    Columns,
-    Factor,
-    FloatArray,
-    Missing,
-    Schema,
-    Types,
-    require_columns,
-    text_columns,
-)
+from synrisk.preparation import Confidential
+from synrisk.schema import Columns, Factor, Missing, Schema, Types
 from synrisk.storage import Contents, load, save
-
-_WHAT = "The confidential data"
-
-
-@dataclass(frozen=True, repr=False)
-class Model:
-    """One regression with its frozen design and its draws."""
-
-    regression: Regression
-    design: Design
-    posterior: Posterior
-    record_weights: FloatArray | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,26 +30,14 @@ class Synthesizer:
 
     Attributes
     ----------
-    plan
-        The regressions in synthesis order.
-    schema
-        The variables of the plan.
+    confidential
+        The confidential data as the plan uses them.
     models
         A model for each regression.
-    data
-        The confidential records that are used, all columns, indexed by their labels.
-    columns
-        The plan's columns as arrays.
-    n_dropped
-        How many records were left out because a value is missing.
     """
 
-    plan: Plan
-    schema: Schema
+    confidential: Confidential
     models: tuple[Model, ...]
-    data: pd.DataFrame
-    columns: Columns
-    n_dropped: int
 
     @classmethod
     def from_draws(
@@ -107,27 +74,11 @@ class Synthesizer:
             ``"error"``; ``"drop"`` leaves incomplete records out; ``"level"`` makes a level of
             missing values of factors.
         """
-        plan = Plan.of(regressions)
-        if id is not None and not isinstance(id, str):
-            raise OptionError(f"id= is the name of a column; got {type(id).__name__}.")
-        text = text_columns(types)
-        frame = read_table(data, _WHAT, text=text if id is None else {id: [], **text})
-        if not len(frame):
-            raise DataError(f"{_WHAT} have no rows.")
-        require_columns(frame, (*plan.columns, *plan.weight_columns), _WHAT)
-        frame = _labelled(frame, id, plan)
-        schema = Schema.settle(
-            frame,
-            (*plan.columns, *(w for w in plan.weight_columns if w not in plan.columns)),
-            types=types,
-            factors=plan.factors,
-            missing=missing,
+        confidential = Confidential.read(
+            regressions, data, types=types, id_column=id, missing=missing
         )
-        columns, kept = schema.encode(frame, schema.variables, _WHAT)
-        _check_responses(plan, schema, columns)
-        weights = {name: _record_weights(name, columns[name]) for name in plan.weight_columns}
-        n_rows = int(kept.sum())
-        designs = [Design.freeze(r.parsed, schema, columns, n_rows) for r in plan.regressions]
+        plan, schema = confidential.plan, confidential.schema
+        designs = [confidential.design(regression) for regression in plan.regressions]
         tables = _tables(draws, plan)
         renames = split_rename(rename, plan.synthesized)
         _check_renames(renames, tables)
@@ -141,13 +92,13 @@ class Synthesizer:
                     schema.variables[regression.response],
                     design,
                     renames[regression.response],
-                    frozenset(frame.columns),
+                    frozenset(confidential.data.columns),
                 ),
-                weights.get(regression.weights or ""),
+                confidential.record_weights(regression),
             )
             for regression, design in zip(plan.regressions, designs, strict=True)
         )
-        return cls(plan, schema, models, frame[kept], columns, len(frame) - n_rows)
+        return cls(confidential, models)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save plan, confidential data and draws to a NetCDF file that its owner alone can read."""
@@ -193,10 +144,10 @@ class Synthesizer:
             [Regression(m["formula"], m["family"], weights=m["weights"]) for m in stored]
         )
         schema = Schema.from_json(meta["schema"])
-        columns, kept = schema.encode(data, schema.variables, _WHAT)
+        confidential = Confidential.encode(plan, schema, data, int(meta["n_dropped"]))
         models = []
         for k, regression in enumerate(plan.regressions):
-            design = Design.freeze(regression.parsed, schema, columns, int(kept.sum()))
+            design = confidential.design(regression)
             response = schema.variables[regression.response]
             names = parameter_names(design, regression.distribution, response)
             if list(names) != stored[k]["names"]:
@@ -211,10 +162,34 @@ class Synthesizer:
                 names,
                 tuple(stored[k]["sources"]),
             )
-            name = regression.weights
-            weights = None if name is None else _record_weights(name, columns[name])
+            weights = confidential.record_weights(regression)
             models.append(Model(regression, design, posterior, weights))
-        return cls(plan, schema, tuple(models), data[kept], columns, int(meta["n_dropped"]))
+        return cls(confidential, tuple(models))
+
+    @property
+    def plan(self) -> Plan:
+        """The regressions in synthesis order."""
+        return self.confidential.plan
+
+    @property
+    def schema(self) -> Schema:
+        """The variables of the plan."""
+        return self.confidential.schema
+
+    @property
+    def data(self) -> pd.DataFrame:
+        """The confidential records that are used, all columns, indexed by their labels."""
+        return self.confidential.data
+
+    @property
+    def columns(self) -> Columns:
+        """The plan's columns as arrays."""
+        return self.confidential.columns
+
+    @property
+    def n_dropped(self) -> int:
+        """How many records were left out because a value is missing."""
+        return self.confidential.n_dropped
 
     @property
     def n_records(self) -> int:
@@ -284,78 +259,6 @@ def _registered(family: Family) -> str:
 
 def _family(model: Model) -> str:
     return model.regression.distribution.name
-
-
-def _labelled(frame: pd.DataFrame, id_column: str | None, plan: Plan) -> pd.DataFrame:
-    """Return the frame indexed by the records' labels, each of which must occur once."""
-    source = "the index"
-    if id_column is not None:
-        require_columns(frame, [id_column], "id=")
-        if id_column in plan.columns:
-            raise OptionError(f"id={id_column!r} is used in a formula; it cannot name the records.")
-        frame = frame.set_index(_whole_ids(frame[id_column]), drop=False)
-        source = f"the column {id_column!r}"
-    if isinstance(frame.index, pd.MultiIndex):
-        raise DataError(f"{_WHAT} have an index of several levels; name the records with id=.")
-    n_missing = int(np.sum(frame.index.isna()))
-    if n_missing:
-        raise DataError(f"{_WHAT}: {source} lacks {counted(n_missing, 'label')}.")
-    n_nested = sum(not isinstance(label, Hashable) for label in frame.index)
-    if n_nested:
-        raise DataError(f"{_WHAT}: {source} holds {counted(n_nested, 'list')}, not labels.")
-    n_repeated = int(frame.index.duplicated().sum())
-    if n_repeated:
-        raise DataError(
-            f"{_WHAT}: {source} repeats {counted(n_repeated, 'label')}; every record needs its "
-            "own. Name them by another column (id=), or reset the index."
-        )
-    return frame
-
-
-def _whole_ids(ids: pd.Series[Any]) -> pd.Index[Any]:
-    """Return ids as an index; text that only holds whole numbers without leading zeros as such."""
-    whole = r"0|[1-9]\d{0,17}"
-    is_text = pd.api.types.is_string_dtype(ids.dtype) and bool(ids.notna().all())
-    if is_text and ids.map(lambda label: bool(re.fullmatch(whole, str(label)))).all():
-        ids = ids.astype(np.int64)
-    index: pd.Index[Any] = pd.Index(ids, name=ids.name)
-    return index
-
-
-def _check_responses(plan: Plan, schema: Schema, columns: Columns) -> None:
-    for regression in plan.regressions:
-        family, name = regression.distribution, regression.response
-        variable = schema.variables[name]
-        wanted = f"{_WHAT}: {name!r} is modelled as {family.name} and must be {family.wants}"
-        undeclared = isinstance(variable, Factor) and not variable.declared
-        binary = family.fits(variable) and not family.makes_factor
-        if isinstance(variable, Factor) and undeclared and binary and not _is_logical(variable):
-            raise DataError(
-                f"{_WHAT}: {name!r} is text with two levels; say which one the model's "
-                f"probability is of by listing it second: types={{{name!r}: [other, that]}}."
-            )
-        if not family.fits(variable):
-            n_levels = len(getattr(variable, "levels", ()))
-            raise DataError(f"{wanted}; it is a factor with {counted(n_levels, 'level')}.")
-        n_outside = int((~family.supports(columns[name].astype(np.float64), variable)).sum())
-        if n_outside:
-            raise DataError(f"{wanted}; {counted(n_outside, 'value is', 'values are')} not.")
-
-
-def _is_logical(variable: Factor) -> bool:
-    return all(isinstance(level, bool | np.bool_) for level in variable.levels)
-
-
-def _record_weights(name: str, weights: Any) -> FloatArray:
-    if weights.dtype.kind != "f":
-        raise DataError(f"{_WHAT}: the weights column {name!r} must hold numbers.")
-    n_negative = int((weights < 0).sum())
-    if n_negative or not (weights > 0).any():
-        raise DataError(
-            f"{_WHAT}: the weights in {name!r} must not be negative, and not all zero; "
-            f"{counted(n_negative, 'value is', 'values are')} negative."
-        )
-    return np.asarray(weights, dtype=np.float64)
 
 
 def _tables(draws: Any, plan: Plan) -> dict[str, pd.DataFrame]:

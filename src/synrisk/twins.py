@@ -18,9 +18,9 @@ import pandas as pd
 from scipy.special import gammaln
 
 from synrisk.errors import DisclosureError
+from synrisk.preparation import Confidential
 from synrisk.release import Released
 from synrisk.schema import Factor, IntArray, as_real_numbers
-from synrisk.synthesizer import Synthesizer
 
 _BY_CHANCE = np.log(1e-4)
 _EXCEPTIONS = 0.02  # the share of records that may be out of line
@@ -31,14 +31,14 @@ _EXACT = 1e-9  # how far from 1 a transform's correlation may be
 _SAME_ROWS = 0.99  # the share of equal values that shows rows to be in the same order
 
 
-def refuse_twins(synthesizer: Synthesizer, release: Sequence[Released]) -> None:
+def refuse_twins(confidential: Confidential, release: Sequence[Released]) -> None:
     """Raise if a released column gives a synthesized variable away."""
     for number, dataset in enumerate(map(_comparable, release), 1):
-        candidates = [c for c in dataset.frame.columns if c not in synthesizer.plan.synthesized]
-        unchanged = _unchanged(synthesizer, dataset.frame, candidates)
-        for variable in synthesizer.plan.synthesized:
+        candidates = [c for c in dataset.frame.columns if c not in confidential.plan.synthesized]
+        unchanged = _unchanged(confidential, dataset.frame, candidates)
+        for variable in confidential.plan.synthesized:
             for column in candidates:
-                if _leaks(synthesizer, dataset, column, variable, unchanged):
+                if _leaks(confidential, dataset, column, variable, unchanged):
                     raise DisclosureError(
                         f"Synthetic dataset {number}: the column {column!r} gives the synthesized "
                         f"{variable!r} away: in the confidential data it determines it (a "
@@ -66,14 +66,14 @@ def _plain(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _leaks(
-    synthesizer: Synthesizer, dataset: Released, column: str, variable: str, unchanged: set[str]
+    confidential: Confidential, dataset: Released, column: str, variable: str, unchanged: set[str]
 ) -> bool:
-    ordered = not isinstance(synthesizer.schema.variables[variable], Factor)
+    ordered = not isinstance(confidential.schema.variables[variable], Factor)
     released = dataset.frame[column]
     if _is_row_counter(released):
         return False  # it says no more than the order of the rows
     # Another column that is unchanged shows that the rows stand as in the confidential data.
-    beside = _beside(synthesizer, released, variable, same_rows=bool(unchanged - {column}))
+    beside = _beside(confidential, released, variable, same_rows=bool(unchanged - {column}))
     if not any(determines(values, truth, ordered=ordered) for values, truth in beside):
         return False
     # Derived from the synthetic values (Income as exp of the synthetic LogIncome) it is harmless.
@@ -82,11 +82,11 @@ def _leaks(
 
 
 def _beside(
-    synthesizer: Synthesizer, released: pd.Series[Any], variable: str, *, same_rows: bool
+    confidential: Confidential, released: pd.Series[Any], variable: str, *, same_rows: bool
 ) -> Iterator[tuple[pd.Series[Any], npt.NDArray[Any]]]:
     """Yield values of a released column beside the confidential values of the variable."""
     name = str(released.name)
-    truth, data = synthesizer.columns[variable], synthesizer.data
+    truth, data = confidential.columns[variable], confidential.data
     data = _plain(data[[name]]) if name in data.columns else data[[]]
     if len(released) == len(data):
         yield released, truth
@@ -100,12 +100,12 @@ def _beside(
 
 
 def _unchanged(
-    synthesizer: Synthesizer, released: pd.DataFrame, candidates: Sequence[str]
+    confidential: Confidential, released: pd.DataFrame, candidates: Sequence[str]
 ) -> set[str]:
     """Return the released columns that hold the confidential values in the same rows."""
-    if len(released) != synthesizer.n_records:
+    if len(released) != confidential.n_records:
         return set()
-    data = _plain(synthesizer.data[[c for c in candidates if c in synthesizer.data.columns]])
+    data = _plain(confidential.data[[c for c in candidates if c in confidential.data.columns]])
     return {
         str(name)
         for name in data.columns
