@@ -451,7 +451,7 @@ def _target(synthesizer: Synthesizer, name: str, positions: IntArray) -> Target:
     values = synthesizer.columns[name].astype(np.float64)
     return Target(
         synthesizer.schema.variables[name],
-        plan.regressions[plan.synthesized.index(name)].distribution,
+        plan.regressions[plan.synthesized.index(name)],
         values[positions],
         np.unique(values),
         _spread(values),

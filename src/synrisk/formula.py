@@ -30,6 +30,8 @@ from synrisk.expressions import (
     contains,
     variables,
 )
+from synrisk.transforms import FUNCTIONS as TRANSFORMS
+from synrisk.transforms import IDENTITY, Transform, read_transform
 
 _WIDE = ("bs", "poly")  # several columns each, so they cannot stand inside another function
 # Function → its options, each with the name that formulaic gives it.
@@ -62,6 +64,7 @@ class Formula:
     text: str
     response: str
     response_is_factor: bool
+    transform: Transform
     intercept: bool
     terms: tuple[Term, ...]
 
@@ -181,25 +184,29 @@ class _Parser:
     def formula(self) -> Formula:
         if ("sign", "~") not in self._tokens:
             raise self._error("there is no '~' between response and predictors")
-        response, is_factor = self._response()
+        response, is_factor, transform = self._response()
         self._expect("~")
         terms = self._sum(_Terms(((),)))
         if self._at < len(self._tokens):
             raise self._error(f"unexpected {self._peek()!r}")
         ordered = sorted((term for term in terms.terms if term), key=len)
-        return Formula(self._shown, response, is_factor, () in terms.terms, tuple(ordered))
+        with_intercept = () in terms.terms
+        return Formula(self._shown, response, is_factor, transform, with_intercept, tuple(ordered))
 
-    def _response(self) -> tuple[str, bool]:
-        node = self._atom_expression() if self._kind() == "name" else None
-        if isinstance(node, Column) and self._peek() == "~":
-            return node.name, False
+    def _response(self) -> tuple[str, bool, Transform]:
+        node = self._arithmetic() if self._peek() != "~" else None
+        if self._peek() != "~" and node is not None:
+            raise self._error(f"expected '~', found {self._peek() or 'the end'!r}")
         column = as_factor(node) if node else None
-        if column is not None and self._peek() == "~":
-            return column, True
+        if column is not None:
+            return column, True, IDENTITY
+        found = read_transform(node) if node else None
+        if found is not None:
+            return found[0], False, found[1]
         raise self._error(
-            "the response must be a column, or C(column) for a categorical one; a transformed "
-            "response is not supported: add the transformed column to the data and leave the "
-            "original out of the release"
+            "the response must be a column, C(column) for a categorical one, or a transform whose "
+            f"inverse is known: {listed(TRANSFORMS)}, a column plus, minus, times or over a "
+            "number, and these in one another"
         )
 
     def _sum(self, start: _Terms) -> _Terms:

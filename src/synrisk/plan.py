@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from synrisk import formula as formulas
 from synrisk.errors import PlanError, listed
 from synrisk.families import Family
 from synrisk.families import family as resolve_family
+from synrisk.schema import BoolArray, FloatArray, Variable
+from synrisk.transforms import Transform
 
 RESERVED = ("joint", "probability", "prior", "rank", "is_truth")
 
@@ -20,7 +26,8 @@ class Regression:
     Parameters
     ----------
     formula
-        ``"response ~ predictors"`` in R's or formulaic's spelling.
+        ``"response ~ predictors"`` in R's or formulaic's spelling. The response of a gaussian
+        model may be transformed (``log(Income) ~ Age`` synthesizes Income).
     family
         ``"gaussian"``, ``"bernoulli"``, ``"categorical"``, ``"poisson"`` (or the R package's
         ``norm``, ``binom``, ``multinom``, ``pois``), or an instance.
@@ -57,6 +64,11 @@ class Regression:
                 f"{self.formula!r}: a predictor cannot be called {clash[0]!r}, which names a "
                 f"parameter of a {self.distribution.name} model; rename it."
             )
+        if parsed.transform.steps and not self.distribution.is_continuous:
+            raise PlanError(
+                f"{self.formula!r}: the response is transformed, which a {self.distribution.name} "
+                f"model does not take; it takes {self.distribution.wants}."
+            )
         if not parsed.intercept and not parsed.terms:
             raise PlanError(f"{self.formula!r} has neither an intercept nor a predictor.")
         if parsed.response_is_factor and not self.distribution.makes_factor:
@@ -80,6 +92,26 @@ class Regression:
     def response(self) -> str:
         """The variable that this model synthesizes."""
         return self.parsed.response
+
+    @property
+    def transform(self) -> Transform:
+        """The function of the response whose distribution is modelled."""
+        return self.parsed.transform
+
+    @property
+    def wants(self) -> str:
+        """What a response must be, for messages."""
+        if not self.transform.steps:
+            return self.distribution.wants
+        return f"numbers whose {self.transform.text} is finite"
+
+    def on_model_scale(self, values: npt.NDArray[Any]) -> FloatArray:
+        """Return values of the response as the model's density takes them."""
+        return self.transform.apply(values.astype(np.float64))
+
+    def supports(self, values: npt.NDArray[Any], variable: Variable) -> BoolArray:
+        """Tell for each value of the response whether the model can give it."""
+        return self.distribution.supports(self.on_model_scale(values), variable)
 
 
 @dataclass(frozen=True)

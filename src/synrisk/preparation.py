@@ -149,7 +149,7 @@ def _check_responses(plan: Plan, schema: Schema, columns: Columns) -> None:
     for regression in plan.regressions:
         family, name = regression.distribution, regression.response
         variable = schema.variables[name]
-        wanted = f"{_WHAT}: {name!r} is modelled as {family.name} and must be {family.wants}"
+        wanted = f"{_WHAT}: {name!r} is modelled as {family.name} and must be {regression.wants}"
         undeclared = isinstance(variable, Factor) and not variable.declared
         binary = family.fits(variable) and not family.makes_factor
         if isinstance(variable, Factor) and undeclared and binary and not _is_logical(variable):
@@ -160,7 +160,7 @@ def _check_responses(plan: Plan, schema: Schema, columns: Columns) -> None:
         if not family.fits(variable):
             n_levels = len(getattr(variable, "levels", ()))
             raise DataError(f"{wanted}; it is a factor with {counted(n_levels, 'level')}.")
-        n_outside = int((~family.supports(columns[name].astype(np.float64), variable)).sum())
+        n_outside = int((~regression.supports(columns[name], variable)).sum())
         if n_outside:
             raise DataError(f"{wanted}; {counted(n_outside, 'value is', 'values are')} not.")
 

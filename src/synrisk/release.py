@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from synrisk.errors import SyntheticDataError, counted
@@ -42,12 +41,12 @@ def read_release(confidential: Confidential, synthetic: Any) -> list[Released]:
             raise SyntheticDataError(f"{what} has no rows.")
         columns, kept = schema.encode(frame, plan.columns, what, SyntheticDataError)
         for regression in plan.regressions:
-            name, family = regression.response, regression.distribution
-            inside = family.supports(columns[name].astype(np.float64), schema.variables[name])
+            name = regression.response
+            inside = regression.supports(columns[name], schema.variables[name])
             n_outside = int((~inside).sum())
             if n_outside:
                 raise SyntheticDataError(
-                    f"{what}: {name!r} must be {family.wants}; "
+                    f"{what}: {name!r} must be {regression.wants}; "
                     f"{counted(n_outside, 'value is', 'values are')} not."
                 )
         release.append(Released(frame, columns, kept))

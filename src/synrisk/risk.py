@@ -195,7 +195,9 @@ class Evaluation:
                     plan.parents(k),
                     values,
                     places,
-                    np.array(self.grids[k].values[rows], order="C"),
+                    np.array(
+                        model.regression.on_model_scale(self.grids[k].values[rows]), order="C"
+                    ),
                     truth,
                     np.ones(len(positions)) if weights is None else weights[positions],
                 )
@@ -278,13 +280,13 @@ def log_density_of_release(
     """
     tables = []
     for model, of_model in zip(synthesizer.models, draws, strict=True):
-        response = model.regression.response
+        regression, response = model.regression, model.regression.response
         table = np.zeros((len(release), len(of_model.log_v)))
         for number, columns in enumerate(release):
             what = f"Synthetic dataset {number + 1}"
             for chunk in chunks(len(columns[response])):
                 part = {name: values[chunk] for name, values in columns.items()}
-                y = part[response].astype(np.float64)
+                y = regression.on_model_scale(part[response])
                 matrix = model.design.matrix(part, len(y), what, SyntheticDataError)
                 in_chunk = np.zeros(len(of_model.log_v))
                 add_log_density(of_model, y, matrix, in_chunk)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import synrisk as sr
-from synrisk.families import family
 from synrisk.guesses import Target, for_target
 from synrisk.guesses import lay_out as lay_out_strategy
 from synrisk.guesses.all_levels import Neighbourhood
@@ -28,7 +27,13 @@ def target(kind, n=30, seed=0):
         known, values = "categorical", rng.integers(0, 3, n).astype(float)
     rows = np.arange(5, 25)
     return Target(
-        variable, family(known), values[rows], np.unique(values), values.std(ddof=1), rows, n
+        variable,
+        sr.Regression("y ~ 1", known),
+        values[rows],
+        np.unique(values),
+        values.std(ddof=1),
+        rows,
+        n,
     )
 
 
@@ -75,7 +80,7 @@ def test_a_records_guesses_do_not_depend_on_the_other_records(strategy, kind):
     whole = lay_out(strategy, given)
     for i in (0, 7, 19):
         alone = Target(
-            given.variable, given.family, given.truth[[i]], given.observed, given.spread,
+            given.variable, given.regression, given.truth[[i]], given.observed, given.spread,
             given.rows[[i]], given.n_records,
         )  # fmt: skip
         grid = lay_out(strategy, alone)

@@ -73,7 +73,7 @@ MISTAKES = {
         lambda: sr.Regression("Income ~ __import__(os)"),
         "the function __import__ is not known",
     ),
-    "log of the response": (lambda: sr.Regression("log(Income) ~ 1"), "transformed response"),
+    "log of the response": (lambda: sr.Regression("log(Race) ~ 1", "poisson"), "is transformed"),
     "order of the plan": (
         lambda: fit([sr.Regression("Income ~ Spending"), sr.Regression("Spending ~ 1")]),
         "uses Spending before it is synthesized",

@@ -7,9 +7,10 @@ import synrisk
 
 ORDER = [
     "errors", "chunks", "seeds", "executors", "progress", "storage", "io", "schema", "expressions",
-    "formula", "families", "plan", "design", "preparation", "release", "twins", "posterior",
-    "spellings", "interchange", "kernels", "likelihood", "model", "synthesizer", "guesses",
-    "intruder", "elimination", "result", "risk", "tables", "attribute", "datasets", "__init__",
+    "transforms", "formula", "families", "plan", "design", "preparation", "release", "twins",
+    "posterior", "spellings", "interchange", "kernels", "likelihood", "model", "synthesizer",
+    "guesses", "intruder", "elimination", "result", "risk", "tables", "attribute", "datasets",
+    "__init__",
 ]  # fmt: skip
 ROOT = Path(synrisk.__file__).parent
 

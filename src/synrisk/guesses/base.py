@@ -10,6 +10,7 @@ import numpy as np
 
 from synrisk.errors import GuessError, counted
 from synrisk.families import Family
+from synrisk.plan import Regression
 from synrisk.schema import BoolArray, FloatArray, IntArray, Variable
 
 
@@ -19,8 +20,8 @@ class Target:
 
     Attributes
     ----------
-    variable, family
-        What the values are.
+    variable, regression
+        What the values are, and the model that gives them.
     truth
         The values of the evaluated records; codes for factors.
     observed
@@ -32,7 +33,7 @@ class Target:
     """
 
     variable: Variable
-    family: Family
+    regression: Regression
     truth: FloatArray
     observed: FloatArray
     spread: float
@@ -43,6 +44,11 @@ class Target:
     def name(self) -> str:
         """The variable's name."""
         return self.variable.name
+
+    @property
+    def family(self) -> Family:
+        """The family of the model."""
+        return self.regression.distribution
 
     @property
     def is_whole(self) -> bool:
@@ -118,13 +124,13 @@ def checked(grid: Grid, target: Target) -> Grid:
             f"Guesses for {target.name!r} must be distinct; "
             f"{counted(n_repeated, 'record has', 'records have')} one twice."
         )
-    inside = target.family.supports(
+    inside = target.regression.supports(
         np.where(present, grid.values, target.truth[:, None]), target.variable
     )
     n_outside = int((~inside).any(axis=1).sum())
     if n_outside:
         raise GuessError(
-            f"Guesses for {target.name!r} must be {target.family.wants}; "
+            f"Guesses for {target.name!r} must be {target.regression.wants}; "
             f"{counted(n_outside, 'record has', 'records have')} guesses that are not."
         )
     return grid
