@@ -7,6 +7,7 @@ from synrisk.errors import (
     DisclosureError,
     DrawsError,
     FileError,
+    FitError,
     FormulaError,
     GuessError,
     OptionError,
@@ -18,7 +19,9 @@ from synrisk.errors import (
 from synrisk.guesses import Additive, AllLevels, Interval, Relative, Values
 from synrisk.intruder import TruthFactor
 from synrisk.plan import Regression
-from synrisk.synthesizer import Synthesizer
+from synrisk.priors import Conjugate, Exponential, Normal
+from synrisk.synthesis import SynthesisWarning
+from synrisk.synthesizer import Synthesizer, fit
 
 __version__ = "0.1.0"
 
@@ -26,23 +29,29 @@ __all__ = [
     "Additive",
     "AllLevels",
     "AttributeRisk",
+    "Conjugate",
     "DataError",
     "DisclosureError",
     "DrawsError",
+    "Exponential",
     "FileError",
+    "FitError",
     "FormulaError",
     "GuessError",
     "Interval",
+    "Normal",
     "OptionError",
     "PlanError",
     "PriorError",
     "Regression",
     "Relative",
     "SynriskError",
+    "SynthesisWarning",
     "Synthesizer",
     "SyntheticDataError",
     "TruthFactor",
     "Values",
     "attribute_risk",
+    "fit",
     "load_households",
 ]

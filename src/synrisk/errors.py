@@ -40,6 +40,10 @@ class PlanError(SynriskError):
     """The regressions do not form a sequence that can be synthesized."""
 
 
+class FitError(SynriskError):
+    """A posterior that cannot be fitted, or not well enough."""
+
+
 class DrawsError(SynriskError):
     """Posterior draws do not fit the regression that they are given for."""
 

@@ -188,11 +188,19 @@ def log_joint_paired(
 
 
 def add_log_density(
-    draws: KernelDraws, y: FloatArray, matrix: FloatArray, total: FloatArray
+    draws: KernelDraws, y: FloatArray, matrix: FloatArray, omega: FloatArray, total: FloatArray
 ) -> None:
-    """Add to `total` the log density of rows at each draw, up to what is the same at every draw."""
+    """Add to `total` the log density of rows at each draw, up to what is the same at every draw.
+
+    `omega` is the exponent on each row's density.
+    """
     from synrisk.kernels import model_kernels
 
     model_kernels(draws.family).release(
-        np.ascontiguousarray(y), np.ascontiguousarray(matrix), draws.beta, draws.parameters, total
+        np.ascontiguousarray(y),
+        np.ascontiguousarray(matrix),
+        np.ascontiguousarray(omega),
+        draws.beta,
+        draws.parameters,
+        total,
     )

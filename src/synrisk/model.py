@@ -2,19 +2,88 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from synrisk.design import Design
+from synrisk.fitting import Fit
 from synrisk.plan import Regression
 from synrisk.posterior import Posterior
-from synrisk.schema import FloatArray
+from synrisk.priors import Conjugate
+from synrisk.schema import Factor, FloatArray, Schema
 
 
 @dataclass(frozen=True, repr=False)
 class Model:
-    """One regression with its frozen design and its draws."""
+    """One regression with its frozen design and its draws.
+
+    Attributes
+    ----------
+    regression, design, posterior
+        The model.
+    record_weights
+        The exponent on each confidential record's density, or None.
+    fit
+        How the draws were made; None for draws that somebody else made.
+    """
 
     regression: Regression
     design: Design
     posterior: Posterior
     record_weights: FloatArray | None
+    fit: Fit | None = None
+
+    @property
+    def family(self) -> str:
+        """The name of the family."""
+        return self.regression.distribution.name
+
+
+def describe_models(models: Sequence[Model], schema: Schema) -> pd.DataFrame:
+    """Return a row a parameter, with its posterior and how it was fitted."""
+    rows = [row for model in models for row in _described(model, schema)]
+    return pd.DataFrame(rows).set_index(["variable", "parameter"])
+
+
+def _described(model: Model, schema: Schema) -> Iterator[dict[str, Any]]:
+    posterior, fit = model.posterior, model.fit
+    values = posterior.frame()[list(posterior.names)].to_numpy()
+    weight = np.exp(posterior.log_weights)
+    mean = weight @ values
+    sd = np.sqrt(weight @ (values - mean) ** 2)
+    n_columns = len(model.design.columns)
+    n_coefficients = len(posterior.names) - posterior.auxiliary.shape[1]
+    for k, name in enumerate(posterior.names):
+        is_coefficient = k < n_coefficients
+        column = k % n_columns
+        yield {
+            "variable": model.regression.response,
+            "parameter": name,
+            "family": model.family,
+            "probability_of": _modelled_level(model, schema),
+            "read_from": posterior.sources[k],
+            "mean": float(mean[k]),
+            "sd": float(sd[k]),
+            "mode": np.nan if fit is None else float(fit.mode[k]),
+            "prior": None if fit is None else _prior_text(fit, k),
+            "vif": float(fit.inflation[column]) if fit and is_coefficient else np.nan,
+            "separated": fit is not None and is_coefficient and column in fit.separated,
+            "engine": None if fit is None else fit.engine,
+            "ess": np.nan if fit is None else fit.ess,
+            "khat": np.nan if fit is None else fit.khat,
+        }
+
+
+def _prior_text(fit: Fit, position: int) -> str:
+    return str(fit.priors) if isinstance(fit.priors, Conjugate) else str(fit.priors[position])
+
+
+def _modelled_level(model: Model, schema: Schema) -> Any:
+    """Return the level whose probability a bernoulli model of a factor gives, else None."""
+    variable = schema.variables[model.regression.response]
+    binary = isinstance(variable, Factor) and not model.regression.distribution.makes_factor
+    return variable.levels[1] if binary and isinstance(variable, Factor) else None

@@ -13,6 +13,7 @@ from synrisk import formula as formulas
 from synrisk.errors import PlanError, listed
 from synrisk.families import Family
 from synrisk.families import family as resolve_family
+from synrisk.priors import PriorSpec, check_prior
 from synrisk.schema import BoolArray, FloatArray, Variable
 from synrisk.transforms import Transform
 
@@ -31,6 +32,8 @@ class Regression:
     family
         ``"gaussian"``, ``"bernoulli"``, ``"categorical"``, ``"poisson"`` (or the R package's
         ``norm``, ``binom``, ``multinom``, ``pois``), or an instance.
+    prior
+        This model's prior where it differs from that of `fit`.
     weights
         The column with each record's weight: the exponent on its density in the fit and in the
         importance weights (a survey weight, or one that lowers a record's influence).
@@ -43,10 +46,13 @@ class Regression:
 
     formula: str
     family: str | Family = "gaussian"
+    prior: PriorSpec | None = field(default=None, kw_only=True)
     weights: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "family", resolve_family(self.family))
+        if self.prior is not None:
+            object.__setattr__(self, "prior", check_prior(self.prior))
         if self.weights is not None and not isinstance(self.weights, str):
             raise PlanError(f"weights= is the name of a column; got {type(self.weights).__name__}.")
         parsed = formulas.parse(self.formula)

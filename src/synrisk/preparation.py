@@ -16,7 +16,6 @@ from synrisk.io import TableLike, read_table
 from synrisk.plan import Plan, Regression
 from synrisk.schema import (
     Columns,
-    Factor,
     FloatArray,
     Missing,
     Schema,
@@ -150,23 +149,12 @@ def _check_responses(plan: Plan, schema: Schema, columns: Columns) -> None:
         family, name = regression.distribution, regression.response
         variable = schema.variables[name]
         wanted = f"{_WHAT}: {name!r} is modelled as {family.name} and must be {regression.wants}"
-        undeclared = isinstance(variable, Factor) and not variable.declared
-        binary = family.fits(variable) and not family.makes_factor
-        if isinstance(variable, Factor) and undeclared and binary and not _is_logical(variable):
-            raise DataError(
-                f"{_WHAT}: {name!r} is text with two levels; say which one the model's "
-                f"probability is of by listing it second: types={{{name!r}: [other, that]}}."
-            )
         if not family.fits(variable):
             n_levels = len(getattr(variable, "levels", ()))
             raise DataError(f"{wanted}; it is a factor with {counted(n_levels, 'level')}.")
         n_outside = int((~regression.supports(columns[name], variable)).sum())
         if n_outside:
             raise DataError(f"{wanted}; {counted(n_outside, 'value is', 'values are')} not.")
-
-
-def _is_logical(variable: Factor) -> bool:
-    return all(isinstance(level, bool | np.bool_) for level in variable.levels)
 
 
 def _record_weights(name: str, weights: Any) -> FloatArray:

@@ -289,7 +289,7 @@ def log_density_of_release(
                 y = regression.on_model_scale(part[response])
                 matrix = model.design.matrix(part, len(y), what, SyntheticDataError)
                 in_chunk = np.zeros(len(of_model.log_v))
-                add_log_density(of_model, y, matrix, in_chunk)
+                add_log_density(of_model, y, matrix, np.ones(len(y)), in_chunk)
                 table[number] += in_chunk
             if not np.isfinite(table[number]).all():
                 raise SyntheticDataError(

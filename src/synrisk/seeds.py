@@ -7,8 +7,22 @@ variable, chunk. Two different keys give independent streams; the same key gives
 from __future__ import annotations
 
 import hashlib
+import numbers
+import secrets
+from typing import Any
 
 import numpy as np
+
+from synrisk.errors import OptionError, got
+
+
+def checked_seed(seed: Any) -> int:
+    """Return a seed that is a whole number, or one of the system's for None."""
+    if seed is None:
+        return secrets.randbits(63)
+    if isinstance(seed, bool) or not isinstance(seed, numbers.Integral):
+        raise OptionError(f"seed must be a whole number or None; got {got(seed)}.")
+    return int(seed)
 
 
 def stream(

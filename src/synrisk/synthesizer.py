@@ -2,31 +2,51 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from synrisk.errors import DrawsError, FileError, OptionError, counted, got, listed
-from synrisk.families import FAMILIES, Family
+from synrisk.archive import models_from_contents, models_to_contents, regressions_from_contents
+from synrisk.design import Design
+from synrisk.errors import (
+    DataError,
+    DrawsError,
+    OptionError,
+    SyntheticDataError,
+    counted,
+    got,
+    listed,
+    nearest,
+)
+from synrisk.executors import Executor, workers
+from synrisk.fitting import Refit, fit_regression, refit_regression
 from synrisk.interchange import read_draws, split_rename
 from synrisk.io import TableLike, read_table
-from synrisk.model import Model
+from synrisk.model import Model, describe_models
 from synrisk.plan import Plan, Regression
-from synrisk.posterior import Posterior, parameter_names
 from synrisk.preparation import Confidential
-from synrisk.schema import Columns, Factor, Missing, Schema, Types
+from synrisk.priors import PriorSpec, check_prior
+from synrisk.release import Released, read_release
+from synrisk.schema import Columns, Factor, FloatArray, Missing, Schema, Types
+from synrisk.seeds import checked_seed
 from synrisk.storage import Contents, load, save
+from synrisk.synthesis import synthesize
+from synrisk.twins import refuse_twins
+
+EngineName: TypeAlias = Literal["auto", "exact", "laplace"]
+_ENGINES = ("auto", "exact", "laplace")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Synthesizer:
     """Sequential regressions with posterior draws given the confidential data.
 
-    Make one with `from_draws`. Its attributes hold confidential values.
+    Make one with `synrisk.fit` or `from_draws`. Its attributes hold confidential values.
 
     Attributes
     ----------
@@ -77,6 +97,7 @@ class Synthesizer:
         confidential = Confidential.read(
             regressions, data, types=types, id_column=id, missing=missing
         )
+        _check_binary_levels(confidential)
         plan, schema = confidential.plan, confidential.schema
         designs = [confidential.design(regression) for regression in plan.regressions]
         tables = _tables(draws, plan)
@@ -100,6 +121,87 @@ class Synthesizer:
         )
         return cls(confidential, models)
 
+    def synthesize(
+        self, m: int = 1, seed: int | None = None, *, executor: Any = None
+    ) -> list[pd.DataFrame]:
+        """Draw synthetic datasets, each from its own draw of the parameters.
+
+        Variables are drawn in the plan's order, with the synthetic values of those before. All
+        other columns, the index, types and levels stay as they are; whole-number columns stay
+        whole. Two calls with the same seed give the same data whatever the executor.
+
+        Parameters
+        ----------
+        m
+            The number of datasets.
+        seed
+            A whole number; None takes one from the system, and no two calls are alike.
+        executor
+            As in `attribute_risk`.
+        """
+        if isinstance(m, bool) or not isinstance(m, numbers.Integral) or m < 1:
+            raise OptionError(f"m must be a whole number from 1; got {got(m)}.")
+        team = workers(executor)
+        with team.open() as opened:
+            datasets = synthesize(
+                self.confidential, self.models, int(m), checked_seed(seed), opened
+            )
+        refuse_twins(self.confidential, read_release(self.confidential, datasets))
+        return datasets
+
+    def refit(self, synthetic: TableLike, *, executor: Any = None) -> dict[str, Refit]:
+        """Fit every regression again to confidential and synthetic rows stacked.
+
+        Everything but the rows is that of the confidential fit: levels, knots, centring, scales,
+        priors and the random numbers, so that draws of both fits move together. Synthetic rows
+        have weight one.
+
+        Parameters
+        ----------
+        synthetic
+            One synthetic dataset.
+        executor
+            As in `attribute_risk`.
+
+        Returns
+        -------
+        dict
+            By synthesized variable: the posterior, its effective number of draws and k̂.
+        """
+        (released,) = read_release(self.confidential, synthetic)
+        team = workers(executor)
+        with team.open() as opened:
+            return {
+                model.regression.response: self._refit(model, released, opened)
+                for model in self.models
+            }
+
+    def _refit(self, model: Model, released: Released, executor: Executor) -> Refit:
+        if model.fit is None:
+            raise OptionError(
+                f"The draws of {model.regression.response!r} were made elsewhere; only a "
+                "synthesizer made by synrisk.fit can be fitted again."
+            )
+        regression, response = model.regression, model.regression.response
+        n_rows = len(released.columns[response])
+        own = _rows(self.confidential, model.design, regression)
+        matrix = model.design.matrix(
+            released.columns, n_rows, "The synthetic dataset", SyntheticDataError
+        )
+        return refit_regression(
+            regression,
+            self.schema.variables[response],
+            model.fit,
+            model.posterior.names,
+            [own, (matrix, released.columns[response], np.ones(n_rows))],
+            executor,
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user of these models should know."""
+        return tuple(note for model in self.models if model.fit for note in model.fit.notes)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save plan, confidential data and draws to a NetCDF file that its owner alone can read."""
         meta, arrays = self.to_contents()
@@ -113,58 +215,23 @@ class Synthesizer:
 
     def to_contents(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return settings and arrays from which, with `data`, the synthesizer can be made again."""
-        meta: dict[str, Any] = {
-            "models": [
-                {
-                    "formula": model.regression.formula,
-                    "family": _registered(model.regression.distribution),
-                    "weights": model.regression.weights,
-                    "names": list(model.posterior.names),
-                    "sources": list(model.posterior.sources),
-                }
-                for model in self.models
-            ],
+        settings, arrays = models_to_contents(self.models)
+        meta = {
+            "models": settings,
             "schema": self.schema.to_json(),
             "n_dropped": self.n_dropped,
         }
-        arrays = {}
-        for k, model in enumerate(self.models):
-            arrays[f"coefficients_{k}"] = model.posterior.coefficients
-            arrays[f"auxiliary_{k}"] = model.posterior.auxiliary
-            arrays[f"log_weights_{k}"] = model.posterior.log_weights
         return meta, arrays
 
     @classmethod
     def from_contents(
         cls, meta: Mapping[str, Any], arrays: Mapping[str, Any], data: pd.DataFrame
     ) -> Synthesizer:
-        """Make the synthesizer of `to_contents` again; the design is frozen anew on the data."""
-        stored = meta["models"]
-        plan = Plan.of(
-            [Regression(m["formula"], m["family"], weights=m["weights"]) for m in stored]
-        )
+        """Make the synthesizer of `to_contents` again."""
+        plan = Plan.of(regressions_from_contents(meta["models"]))
         schema = Schema.from_json(meta["schema"])
         confidential = Confidential.encode(plan, schema, data, int(meta["n_dropped"]))
-        models = []
-        for k, regression in enumerate(plan.regressions):
-            design = confidential.design(regression)
-            response = schema.variables[regression.response]
-            names = parameter_names(design, regression.distribution, response)
-            if list(names) != stored[k]["names"]:
-                raise FileError(
-                    "The file was written by a version of synrisk that encodes formulas "
-                    "differently; fit or read the draws again."
-                )
-            posterior = Posterior(
-                arrays[f"coefficients_{k}"],
-                arrays[f"auxiliary_{k}"],
-                arrays[f"log_weights_{k}"],
-                names,
-                tuple(stored[k]["sources"]),
-            )
-            weights = confidential.record_weights(regression)
-            models.append(Model(regression, design, posterior, weights))
-        return cls(confidential, tuple(models))
+        return cls(confidential, models_from_contents(meta["models"], arrays, confidential))
 
     @property
     def plan(self) -> Plan:
@@ -197,7 +264,7 @@ class Synthesizer:
         return len(self.data)
 
     def __repr__(self) -> str:
-        formulas = "; ".join(f"{m.regression.formula} ({_family(m)})" for m in self.models)
+        formulas = "; ".join(f"{m.regression.formula} ({m.family})" for m in self.models)
         draws = listed(f"{m.posterior.n_draws:,}" for m in self.models)
         return f"<Synthesizer: {formulas}; {self.n_records:,} records; draws: {draws}>"
 
@@ -210,34 +277,15 @@ class Synthesizer:
         return self._model(variable).posterior.frame()
 
     def describe(self) -> pd.DataFrame:
-        """Return a row a parameter: where it was read from, its posterior mean and sd."""
-        rows = []
-        for model in self.models:
-            posterior = model.posterior
-            frame = posterior.frame()
-            weight = np.exp(posterior.log_weights)
-            for name, source in zip(posterior.names, posterior.sources, strict=True):
-                values = frame[name].to_numpy()
-                mean = float(np.sum(weight * values))
-                sd = float(np.sqrt(np.sum(weight * (values - mean) ** 2)))
-                rows.append(
-                    {
-                        "variable": model.regression.response,
-                        "parameter": name,
-                        "family": _family(model),
-                        "probability_of": self._modelled_level(model),
-                        "read_from": source,
-                        "mean": mean,
-                        "sd": sd,
-                    }
-                )
-        return pd.DataFrame(rows).set_index(["variable", "parameter"])
+        """Return a row a parameter: its posterior mean and sd, and where they come from.
 
-    def _modelled_level(self, model: Model) -> Any:
-        """Return the level whose probability a bernoulli model of a factor gives, else None."""
-        variable = self.schema.variables[model.regression.response]
-        binary = isinstance(variable, Factor) and not model.regression.distribution.makes_factor
-        return variable.levels[1] if binary and isinstance(variable, Factor) else None
+        For draws made elsewhere ``read_from`` is their column. For a fit there are the ``prior``,
+        the ``mode``, ``vif`` (the variance inflation factor: 1 without collinearity, above 10 a
+        lot), ``separated`` (the column settles an outcome, so the coefficient's size is the
+        prior's), and of the model ``engine``, ``ess`` (effective number of draws) and ``khat`` (the
+        tail of the importance weights; above 0.7 they would not be relied on).
+        """
+        return describe_models(self.models, self.schema)
 
     def _model(self, variable: str) -> Model:
         for model in self.models:
@@ -249,16 +297,108 @@ class Synthesizer:
         )
 
 
-def _registered(family: Family) -> str:
-    if family not in FAMILIES:
-        raise FileError(
-            f"The family {family.name!r} is not one of synrisk's, so it cannot be saved."
+def fit(
+    regressions: Regression | Sequence[Regression],
+    data: TableLike,
+    *,
+    n_draws: int = 1000,
+    prior: PriorSpec = "default",
+    engine: EngineName = "auto",
+    seed: int | None = None,
+    missing: Missing = "error",
+    types: Types | None = None,
+    id: str | None = None,  # noqa: A002 - the public name
+    executor: Any = None,
+) -> Synthesizer:
+    """Fit sequential Bayesian regressions to the confidential data.
+
+    Parameters
+    ----------
+    regressions
+        The models, in the order in which their responses are to be synthesized.
+    data
+        The confidential data: a frame, or the path of a CSV or Parquet file.
+    n_draws
+        The number of posterior draws of each model.
+    prior
+        ``"default"``: weakly informative and scaled to the data as rstanarm's are. ``"paper"``:
+        Normal(0, 2) on coefficients, without scaling, the intercept and sigma as by default.
+        ``"conjugate"`` or `Conjugate`: for gaussian models, drawn from exactly. `Normal` for all
+        coefficients, or a dict of priors by parameter. A regression's own prior goes first.
+    engine
+        ``"auto"``: ``"exact"`` under the conjugate prior, else ``"laplace"``: the posterior mode,
+        t proposals about it and importance weights, which are kept with the draws.
+    seed
+        A whole number; None takes one from the system.
+    missing
+        ``"error"``; ``"drop"`` leaves incomplete records out; ``"level"`` makes a level of
+        missing values of factors.
+    types
+        ``{"Race": ["1", "2"], "Zip": "category", "Age": "numeric"}``: what a file cannot say.
+    id
+        The column that names the records; without it the frame's index does.
+    executor
+        None or ``"threads"`` uses a thread for each core, ``"serial"`` one; a number is a number
+        of threads; or an object with a ``map`` method. Results are the same to the last bit.
+    """
+    if isinstance(n_draws, bool) or not isinstance(n_draws, numbers.Integral) or n_draws < 1:
+        raise OptionError(f"n_draws must be a whole number from 1; got {got(n_draws)}.")
+    if not isinstance(engine, str) or engine not in _ENGINES:
+        raise OptionError(
+            f"engine must be one of {listed(_ENGINES)}; got {got(engine)}."
+            f"{nearest(engine, _ENGINES)}"
         )
-    return family.name
+    team, start, common = workers(executor), checked_seed(seed), check_prior(prior)
+    confidential = Confidential.read(regressions, data, types=types, id_column=id, missing=missing)
+    models = []
+    with team.open() as opened:
+        for regression in confidential.plan.regressions:
+            design = confidential.design(regression)
+            matrix, values, omega = _rows(confidential, design, regression)
+            posterior, how = fit_regression(
+                regression,
+                design,
+                confidential.schema.variables[regression.response],
+                matrix,
+                values,
+                omega,
+                prior=common if regression.prior is None else regression.prior,
+                engine=engine,
+                n_draws=int(n_draws),
+                seed=start,
+                executor=opened,
+            )
+            weights = confidential.record_weights(regression)
+            models.append(Model(regression, design, posterior, weights, how))
+    return Synthesizer(confidential, tuple(models))
 
 
-def _family(model: Model) -> str:
-    return model.regression.distribution.name
+def _rows(
+    confidential: Confidential, design: Design, regression: Regression
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the design, the response and the weights of the confidential records."""
+    matrix = design.matrix(
+        confidential.columns, confidential.n_records, "The confidential data", DataError
+    )
+    weights = confidential.record_weights(regression)
+    omega = np.ones(confidential.n_records) if weights is None else weights
+    return matrix, confidential.columns[regression.response], omega
+
+
+def _check_binary_levels(confidential: Confidential) -> None:
+    """Raise where draws do not say which of two levels their probability is of."""
+    for regression in confidential.plan.regressions:
+        variable = confidential.schema.variables[regression.response]
+        if not isinstance(variable, Factor) or regression.distribution.makes_factor:
+            continue
+        logical = all(isinstance(level, bool | np.bool_) for level in variable.levels)
+        if not variable.declared and not logical:
+            name = regression.response
+            raise DataError(
+                f"The confidential data: {name!r} is text with two levels; say which one the "
+                "model's probability is of by listing it second: "
+                f"types={{{name!r}: [other, that]}}."
+            )
 
 
 def _tables(draws: Any, plan: Plan) -> dict[str, pd.DataFrame]:

@@ -70,30 +70,54 @@ def test_log_density_broadcasts_guesses_and_draws(known):
     np.testing.assert_allclose(np.diag(grid), known.log_density(y, eta, auxiliary), rtol=1e-13)
 
 
+def shifted(known, y, eta, auxiliary, k, step):
+    """eta and auxiliary with the k-th of (eta, log auxiliary) moved by `step`."""
+    eta, auxiliary = eta.copy(), np.array(auxiliary)
+    if k < eta.shape[1]:
+        eta[:, k] += step
+    else:
+        auxiliary[:, k - eta.shape[1]] *= np.exp(step)
+    return y, eta, auxiliary
+
+
 @every
 def test_derivatives_are_those_of_the_log_density(known):
     _, y, eta, auxiliary = case(known)
     step = 1e-5
-    for q in range(eta.shape[1]):
-        shift = np.zeros(eta.shape[1])
-        shift[q] = step
-        up, down = (known.log_density(y, eta + s * shift, auxiliary) for s in (1, -1))
+    for k in range(eta.shape[1] + len(known.auxiliary)):
+        up, down = (shifted(known, y, eta, auxiliary, k, s * step) for s in (1, -1))
         # Central differences: an error of step² from the third derivative, 1e-16/step of rounding.
         np.testing.assert_allclose(
-            known.score(y, eta, auxiliary)[:, q], (up - down) / (2 * step), atol=1e-8
+            known.score(y, eta, auxiliary)[:, k],
+            (known.log_density(*up) - known.log_density(*down)) / (2 * step),
+            atol=1e-8,
         )
-        up, down = (known.score(y, eta + s * shift, auxiliary) for s in (1, -1))
         np.testing.assert_allclose(
-            known.curvature(y, eta, auxiliary)[:, :, q], (up - down) / (2 * step), atol=1e-8
+            known.curvature(y, eta, auxiliary)[:, :, k],
+            (known.score(*up) - known.score(*down)) / (2 * step),
+            atol=1e-8,
         )
 
 
 @every
 def test_derivative_shapes(known):
     _, y, eta, auxiliary = case(known)
-    n_predictors = eta.shape[1]
-    assert known.score(y, eta, auxiliary).shape == (6, n_predictors)
-    assert known.curvature(y, eta, auxiliary).shape == (6, n_predictors, n_predictors)
+    n = eta.shape[1] + len(known.auxiliary)
+    assert known.score(y, eta, auxiliary).shape == (6, n)
+    assert known.curvature(y, eta, auxiliary).shape == (6, n, n)
+    shared = auxiliary[0]  # one value for all rows, as in a fit
+    assert known.score(y, eta, shared).shape == (6, n)
+    assert known.curvature(y, eta, shared).shape == (6, n, n)
+
+
+@every
+def test_events_are_sets_of_records(known):
+    _, y, _, _ = case(known)
+    for event in known.events(y):
+        assert event.shape == y.shape
+        assert event.dtype == bool
+    if known.is_classification:
+        assert np.sum(known.events(y), axis=0).tolist() == [1] * len(y)
 
 
 @every

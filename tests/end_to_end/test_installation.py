@@ -53,7 +53,7 @@ def test_the_cache_does_not_survive_a_change_in_a_family(tmp_path):
         "out = np.zeros(2)\n"
         "beta = np.array([0.0, 1.0]).reshape(1, 1, 2)\n"
         "model_kernels(family('poisson')).release(\n"
-        "    np.array([3.0]), np.ones((1, 1)), beta, np.empty((0, 2)), out)\n"
+        "    np.array([3.0]), np.ones((1, 1)), np.ones(1), beta, np.empty((0, 2)), out)\n"
         "hits = sum(model_kernels(family('poisson')).release.stats.cache_hits.values())\n"
         "print(round(out[1] - out[0], 6), hits)\n"
     )

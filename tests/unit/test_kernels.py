@@ -139,9 +139,10 @@ def test_compiled_densities_equal_the_familys_but_for_terms_of_y(family):
     of_model = posterior(rng, family, 3, 9)
     y, matrix = rng.choice(values, 11), rng.normal(size=(11, 3))
     found = np.zeros(9)
-    add_log_density(KernelDraws.of(family, of_model), y, matrix, found)
-    expected = plain.row_log_density(
-        family, y, matrix, of_model.coefficients, of_model.auxiliary
+    omega = rng.uniform(0.2, 3.0, len(y))
+    add_log_density(KernelDraws.of(family, of_model), y, matrix, omega, found)
+    expected = (
+        omega * plain.row_log_density(family, y, matrix, of_model.coefficients, of_model.auxiliary)
     ).sum(axis=1)
     np.testing.assert_allclose(found - found[0], expected - expected[0], atol=1e-11)
 

@@ -7,10 +7,10 @@ import synrisk
 
 ORDER = [
     "errors", "chunks", "seeds", "executors", "progress", "storage", "io", "schema", "expressions",
-    "transforms", "formula", "families", "plan", "design", "preparation", "release", "twins",
-    "posterior", "spellings", "interchange", "kernels", "likelihood", "model", "synthesizer",
-    "guesses", "intruder", "elimination", "result", "risk", "tables", "attribute", "datasets",
-    "__init__",
+    "transforms", "formula", "families", "priors", "plan", "design", "preparation", "release",
+    "twins", "posterior", "spellings", "interchange", "kernels", "likelihood", "fitting", "model",
+    "archive", "synthesis", "synthesizer", "guesses", "intruder", "elimination", "result", "risk",
+    "tables", "attribute", "datasets", "__init__",
 ]  # fmt: skip
 ROOT = Path(synrisk.__file__).parent
 

@@ -24,7 +24,7 @@ def test_a_plan_knows_its_columns_and_parents():
 def test_a_regression_takes_a_name_or_an_instance():
     assert sr.Regression("a ~ x", "norm") == sr.Regression("a ~ x", Gaussian())
     assert repr(sr.Regression("a ~ x")) == (
-        "Regression(formula='a ~ x', family=Gaussian(), weights=None)"
+        "Regression(formula='a ~ x', family=Gaussian(), prior=None, weights=None)"
     )
 
 

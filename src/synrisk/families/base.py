@@ -27,6 +27,8 @@ class Family(ABC):
     auxiliary: ClassVar[tuple[str, ...]] = ()  # parameters beside the coefficients, all positive
     makes_factor: ClassVar[bool] = False  # the response is a factor whatever its column's type
     is_continuous: ClassVar[bool] = False
+    on_response_scale: ClassVar[bool] = False  # eta is measured as the response is
+    is_classification: ClassVar[bool] = False  # `events` part the records into classes
     is_ordered: ClassVar[bool] = True  # |guess − truth| means something
     wants: ClassVar[str]  # what a response must be, for messages
     # The log density once more, for the kernels that numba compiles: two plain functions whose
@@ -36,6 +38,14 @@ class Family(ABC):
     # with eta[cell, predictor, draw] and parameters[parameter, draw] of `kernel_parameters`. Terms
     # of y alone (log y!) may be left out: they are the same at every draw and cancel.
     compiled: ClassVar[tuple[Callable[..., float], Callable[..., float]]]
+
+    def events(self, y: FloatArray) -> tuple[BoolArray, ...]:
+        """Return sets of records that must not be absent where a predictor's level is present.
+
+        Where a level has none of them, its coefficient has no finite maximum of likelihood
+        (separation): no success, no failure, no count above 0.
+        """
+        return ()
 
     def n_predictors(self, response: Variable) -> int:
         """Return the number of linear predictors for a response."""
@@ -67,11 +77,14 @@ class Family(ABC):
 
     @abstractmethod
     def score(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
-        """Return the derivative of the log density in eta, shape ``(..., n_predictors)``."""
+        """Return the derivative of the log density in eta and in the logs of the auxiliary ones.
+
+        The shape is ``(..., n_predictors + n_auxiliary)``.
+        """
 
     @abstractmethod
     def curvature(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
-        """Return the second derivative in eta, shape ``(..., n_predictors, n_predictors)``."""
+        """Return the second derivatives, in the same order, on the last two axes."""
 
     @abstractmethod
     def draw(

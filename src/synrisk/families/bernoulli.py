@@ -29,6 +29,7 @@ class Bernoulli(Family):
 
     name: ClassVar[str] = "bernoulli"
     aliases: ClassVar[tuple[str, ...]] = ("binom", "binomial", "binary", "logit")
+    is_classification: ClassVar[bool] = True
     wants: ClassVar[str] = "0 and 1, booleans, or a factor with two levels"
     compiled: ClassVar[Any] = (_varying, _base)
 
@@ -43,6 +44,10 @@ class Bernoulli(Family):
     def supports(self, y: FloatArray, response: Variable) -> BoolArray:
         """0 and 1."""
         return np.asarray((y == 0) | (y == 1))
+
+    def events(self, y: FloatArray) -> tuple[BoolArray, ...]:
+        """Failures and successes."""
+        return y == 0, y == 1
 
     def log_density(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
         """−log(1 + exp(∓eta))."""

@@ -41,6 +41,7 @@ class Categorical(Family):
     name: ClassVar[str] = "categorical"
     aliases: ClassVar[tuple[str, ...]] = ("multinom", "multinomial")
     makes_factor: ClassVar[bool] = True
+    is_classification: ClassVar[bool] = True
     is_ordered: ClassVar[bool] = False
     wants: ClassVar[str] = "a factor with at least two levels"
     compiled: ClassVar[Any] = (_varying, _base)
@@ -65,6 +66,10 @@ class Categorical(Family):
     def supports(self, y: FloatArray, response: Variable) -> BoolArray:
         """The codes of the levels."""
         return np.isin(y, self.all_values(response))
+
+    def events(self, y: FloatArray) -> tuple[BoolArray, ...]:
+        """Each level that occurs."""
+        return tuple(y == code for code in np.unique(y))
 
     def log_density(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
         """Return eta_y − log Σ exp(eta)."""

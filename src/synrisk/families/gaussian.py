@@ -32,6 +32,7 @@ class Gaussian(Family):
     aliases: ClassVar[tuple[str, ...]] = ("norm", "normal")
     auxiliary: ClassVar[tuple[str, ...]] = ("sigma",)
     is_continuous: ClassVar[bool] = True
+    on_response_scale: ClassVar[bool] = True
     wants: ClassVar[str] = "finite numbers"
     compiled: ClassVar[Any] = (_varying, _base)
 
@@ -51,13 +52,18 @@ class Gaussian(Family):
         return -0.5 * z * z - np.log(sigma) - _HALF_LOG_TWO_PI
 
     def score(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
-        """(y − eta)/sigma²."""
-        return (y[..., None] - eta) / auxiliary**2
+        """z/sigma and z² − 1, where z = (y − eta)/sigma."""
+        sigma = auxiliary[..., 0]
+        z = (y - eta[..., 0]) / sigma
+        return np.stack(np.broadcast_arrays(z / sigma, z * z - 1.0), axis=-1)
 
     def curvature(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
-        """−1/sigma²."""
-        shape = np.broadcast_shapes(y.shape, eta.shape[:-1], auxiliary.shape[:-1])
-        return np.broadcast_to(-1.0 / auxiliary[..., None] ** 2, (*shape, 1, 1))
+        """−1/sigma², −2z/sigma and −2z²."""
+        sigma = auxiliary[..., 0]
+        z = (y - eta[..., 0]) / sigma
+        eta2, mixed, log2 = np.broadcast_arrays(-1.0 / sigma**2, -2.0 * z / sigma, -2.0 * z * z)
+        rows = [np.stack([eta2, mixed], axis=-1), np.stack([mixed, log2], axis=-1)]
+        return np.stack(rows, axis=-2)
 
     def draw(
         self, eta: FloatArray, auxiliary: FloatArray, rng: np.random.Generator

@@ -37,6 +37,10 @@ class Poisson(Family):
         """0, 1, 2, …"""
         return np.asarray(np.isfinite(y) & (y >= 0) & (y == np.floor(y)))
 
+    def events(self, y: FloatArray) -> tuple[BoolArray, ...]:
+        """Counts above 0."""
+        return (np.asarray(y > 0),)
+
     def log_density(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
         """y·eta − exp(eta) − log y!, finite for any eta.
 

@@ -37,9 +37,9 @@ class ModelKernels:
     accumulate
         Writes the log weights of this model, added to those of earlier ones.
     release
-        Adds the log density of rows at every draw, less the largest: the difference is small
-        for every draw that matters, so its sum keeps its digits, and what no draw changes
-        cancels in L.
+        Adds the weighted log density of rows at every draw, less the largest: the difference is
+        small for every draw that matters, so its sum keeps its digits, and what no draw changes
+        cancels.
     """
 
     reduce: Callable[..., None]
@@ -270,13 +270,13 @@ def _make_accumulate(varying: Any, base: Any, digest: str) -> Any:
 
 def _make_release(varying: Any, base: Any, digest: str) -> Any:
     @njit(
-        types.void(F1, F2, F3, F2, F1),
+        types.void(F1, F2, F1, F3, F2, F1),
         cache=can_cache(),
         nogil=True,
         fastmath=FAST,
         error_model="numpy",
     )
-    def release(y: Any, matrix: Any, beta: Any, parameters: Any, out: Any) -> None:
+    def release(y: Any, matrix: Any, omega: Any, beta: Any, parameters: Any, out: Any) -> None:
         _ = digest
         n_rows, n_columns = matrix.shape
         n_predictors, n_draws = beta.shape[1], beta.shape[2]
@@ -291,6 +291,6 @@ def _make_release(varying: Any, base: Any, digest: str) -> Any:
             for h in range(n_draws):
                 top = max(top, row[h])
             for h in range(n_draws):
-                out[h] += row[h] - top
+                out[h] += omega[i] * (row[h] - top)
 
     return release

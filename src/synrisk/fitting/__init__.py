@@ -1,0 +1,16 @@
+"""Posteriors of regressions: exact where the prior is conjugate, else Laplace with weights."""
+
+from synrisk.fitting.numbers import CommonNumbers
+from synrisk.fitting.regression import Fit, Refit, fit_regression, refit_regression
+from synrisk.fitting.rows import Standardisation
+from synrisk.fitting.scaling import Scales
+
+__all__ = [
+    "CommonNumbers",
+    "Fit",
+    "Refit",
+    "Scales",
+    "Standardisation",
+    "fit_regression",
+    "refit_regression",
+]

@@ -1,0 +1,118 @@
+"""What can be wrong with a regression's data: collinear columns, no noise, separation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from synrisk.design import DesignColumn
+from synrisk.errors import DataError, counted, listed
+from synrisk.families import Family
+from synrisk.schema import BoolArray, FloatArray
+
+_DEPENDENT = 1e-11  # the smallest eigenvalue of the columns' correlations
+_INVOLVED = 1e-4  # the least share of a column in a dependency
+_NO_NOISE = 1e-12  # the share of the response's variance that predictors leave
+
+
+def variance_inflation(
+    standardised: FloatArray, columns: Sequence[DesignColumn], what: str
+) -> FloatArray:
+    """Return each column's variance inflation factor; raise where columns are dependent.
+
+    The intercept has none (NaN), nor has a column without records (a level that nobody has): its
+    coefficient is the prior's.
+    """
+    factors = np.full(len(columns), np.nan)
+    used = [k for k, column in enumerate(columns) if column.parts and standardised[:, k].any()]
+    if not used:
+        return factors
+    part = standardised[:, used]
+    size = np.sqrt((part * part).sum(axis=0))
+    correlations = (part / size).T @ (part / size)
+    values, vectors = np.linalg.eigh(correlations)
+    if values[0] < _DEPENDENT:
+        involved = np.abs(vectors[:, 0]) > _INVOLVED
+        names = [columns[k].public for k, one in zip(used, involved, strict=True) if one]
+        raise DataError(
+            f"{what}: the columns {listed(names, 20)} are collinear: one follows from the others, "
+            "so their coefficients cannot be told apart. Leave one out."
+        )
+    factors[used] = np.diag(np.linalg.inv(correlations))
+    return factors
+
+
+def refuse_constant_columns(matrix: FloatArray, columns: Sequence[DesignColumn], what: str) -> None:
+    """Raise where a column beside the intercept has one value; one of zeros is a level's."""
+    constant = [
+        column.public
+        for k, column in enumerate(columns)
+        if column.parts and matrix[0, k] != 0 and (matrix[:, k] == matrix[0, k]).all()
+    ]
+    if constant:
+        raise DataError(
+            f"{what}: {listed(constant)} has the same value for every record, so its coefficient "
+            "cannot be told from the intercept. Leave it out."
+        )
+
+
+def refuse_certain_response(standardised: FloatArray, y: FloatArray, what: str) -> None:
+    """Raise where a continuous response does not vary, or follows from its predictors."""
+    spread = float(((y - y.mean()) ** 2).sum())
+    if spread <= (1e-14 * float(np.abs(y).max())) ** 2 * len(y):
+        raise DataError(f"{what}: the response has the same value for every record.")
+    if len(y) <= standardised.shape[1]:
+        return
+    estimate, _, _, _ = np.linalg.lstsq(standardised, y - y.mean())
+    left = float(((y - y.mean() - standardised @ estimate) ** 2).sum())
+    if left < _NO_NOISE * spread:
+        raise DataError(
+            f"{what}: the response follows from its predictors without any noise, so there is no "
+            "sigma to estimate. Is a predictor a copy or a transform of it?"
+        )
+
+
+def separated_columns(
+    family: Family, y: FloatArray, matrix: FloatArray, columns: Sequence[DesignColumn]
+) -> list[tuple[int | None, str]]:
+    """Return the columns that settle an outcome, with a name; None stands for a reference level.
+
+    Looked for one column at a time: a level at which some outcome never occurs, and a number whose
+    ranges do not overlap between outcomes.
+    """
+    events = [event for event in family.events(y) if event.any() and not event.all()]
+    found: list[tuple[int | None, str]] = []
+    levels: dict[str, BoolArray] = {}
+    for k, column in enumerate(columns):
+        if len(column.parts) != 1:
+            continue
+        if column.parts[0].level is None:
+            ranges = [(matrix[event, k], matrix[~event, k]) for event in events]
+            apart = any(a.max() <= b.min() or b.max() <= a.min() for a, b in ranges)
+            if apart and family.is_classification and len(np.unique(matrix[:, k])) > 1:
+                found.append((k, column.public))
+            continue
+        inside = matrix[:, k] != 0
+        factor = column.public.rpartition("[")[0]
+        levels[factor] = levels.get(factor, np.zeros(len(y), dtype=bool)) | inside
+        if inside.any() and any(not event[inside].any() for event in events):
+            found.append((k, column.public))
+    for factor, others in levels.items():
+        if not others.all() and any(not event[~others].any() for event in events):
+            found.append((None, f"{factor}[reference]"))
+    return found
+
+
+def separation_note(response: str, found: Sequence[str], *, completely: bool) -> str:
+    """Return the sentence that says so."""
+    if completely:
+        return (
+            f"{response} is separated completely: a combination of its predictors settles every "
+            "record's outcome, so the size of the coefficients is the prior's."
+        )
+    n = counted(len(found), "column settles", "columns settle")
+    return (
+        f"{response} is separated: {n} an outcome of all its records ({listed(found, 20)}), so "
+        "the size of these coefficients is the prior's."
+    )

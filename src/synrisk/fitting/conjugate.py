@@ -1,0 +1,109 @@
+"""The exact posterior of a gaussian model under the normal-inverse-gamma prior."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from synrisk.errors import FitError
+from synrisk.executors import Executor
+from synrisk.fitting.laplace import Fitted
+from synrisk.fitting.numbers import CommonNumbers
+from synrisk.fitting.rows import Rows
+from synrisk.schema import FloatArray
+
+
+@dataclass(frozen=True, repr=False)
+class ConjugatePrior:
+    """Given sigma the standardised coefficients are normal(mean, scale·sigma), independent.
+
+    Attributes
+    ----------
+    mean
+        Of each coefficient.
+    scale
+        In units of sigma; may be infinite.
+    df, spread
+        sigma² is a scaled inverse χ² with `df` degrees of freedom about ``spread²``.
+    """
+
+    mean: FloatArray
+    scale: float
+    df: float
+    spread: float
+
+    @property
+    def precision(self) -> float:
+        """1/scale²."""
+        return float(1.0 / self.scale**2)
+
+
+@dataclass(frozen=True, repr=False)
+class ConjugatePosterior:
+    """The normal-inverse-gamma posterior.
+
+    Attributes
+    ----------
+    mean
+        Of the standardised coefficients.
+    covariance
+        Of these, in units of sigma².
+    df, sum_of_squares
+        ``sum_of_squares/sigma²`` is χ² with `df` degrees of freedom.
+    """
+
+    mean: FloatArray
+    covariance: FloatArray
+    df: float
+    sum_of_squares: float
+
+
+def posterior(
+    rows: Sequence[Rows], prior: ConjugatePrior, executor: Executor, what: str
+) -> ConjugatePosterior:
+    """Return the posterior given rows; sums run over chunks in their order."""
+    n_columns = len(prior.mean)
+
+    def moments(part: Rows) -> tuple[FloatArray, FloatArray, float]:
+        weighted = part.omega[:, None] * part.matrix
+        residual = part.y - part.matrix @ prior.mean
+        return weighted.T @ part.matrix, weighted.T @ residual, float(part.omega.sum())
+
+    precision = prior.precision * np.eye(n_columns)
+    projection, n_effective = np.zeros(n_columns), 0.0
+    for squares, products, weight in executor.map(moments, rows):
+        precision = precision + squares
+        projection = projection + products
+        n_effective += weight
+    shift = np.linalg.solve(precision, projection)
+    mean = prior.mean + shift
+
+    def squared_errors(part: Rows) -> float:
+        return float(part.omega @ (part.y - part.matrix @ mean) ** 2)
+
+    total = prior.df * prior.spread**2 + prior.precision * float(shift @ shift)
+    for errors in executor.map(squared_errors, rows):
+        total += errors
+    n_flat = n_columns if prior.precision == 0.0 else 0
+    df = prior.df + n_effective - n_flat
+    if df <= 0:
+        raise FitError(
+            f"{what}: too few records for {n_columns} coefficients under a flat prior; use a "
+            "finite scale, or fewer predictors."
+        )
+    covariance = np.asarray(np.linalg.inv(precision), dtype=np.float64)
+    return ConjugatePosterior(mean, covariance, df, total)
+
+
+def draw(known: ConjugatePosterior, numbers: CommonNumbers) -> Fitted:
+    """Draw sigma² by the inverse CDF and the coefficients given it, from common numbers."""
+    sigma = np.sqrt(known.sum_of_squares / numbers.chi_square(known.df))
+    root = np.linalg.cholesky(known.covariance)
+    coefficients = known.mean + sigma[:, None] * (numbers.z @ root.T)
+    theta = np.concatenate([coefficients, np.log(sigma)[:, None]], axis=1)
+    mode = np.append(known.mean, 0.5 * np.log(known.sum_of_squares / known.df))
+    n_draws = len(theta)
+    equal = np.full(n_draws, -np.log(n_draws))
+    return Fitted(theta, equal, mode, -np.inf, float(n_draws), True)

@@ -1,0 +1,41 @@
+"""Pareto-smoothed importance weights: arviz-stats' PSIS, wrapped once."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import logsumexp
+
+from synrisk.schema import FloatArray
+
+LEAST_JUDGED = 200  # draws; with fewer k̂ says nothing
+_CONSTANT = 1e-12
+_LEAST_ESS = 0.8  # of the draws, above which weights are even enough whatever their tail
+
+
+def smoothed(log_weights: FloatArray) -> tuple[FloatArray, float]:
+    """Return smoothed log weights that sum to one, and k̂, the shape of their upper tail.
+
+    Weights that are all the same have no tail: k̂ is −∞.
+    """
+    from arviz_stats.base import array_stats
+
+    centred = log_weights - log_weights.max()
+    if len(centred) < 5 or float(np.ptp(centred)) < _CONSTANT:
+        return np.asarray(centred - logsumexp(centred)), -math.inf
+    # psislw wants the *negative* log weights: log likelihoods to be left out.
+    smooth, khat = array_stats.psislw(-centred)
+    return np.asarray(smooth - logsumexp(smooth)), float(khat)
+
+
+def effective_size(log_weights: FloatArray) -> float:
+    """Return (Σ v)²/Σ v²."""
+    return float(np.exp(2 * logsumexp(log_weights) - logsumexp(2 * log_weights)))
+
+
+def is_reliable(khat: float, ess: float, n_draws: int) -> bool:
+    """Tell whether weights can be relied on; too few to be judged are believed."""
+    if n_draws < LEAST_JUDGED or ess >= _LEAST_ESS * n_draws:
+        return True
+    return khat <= min(1.0 - 1.0 / math.log10(n_draws), 0.7)

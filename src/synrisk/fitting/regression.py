@@ -1,0 +1,337 @@
+"""One regression fitted: checked, standardised, its priors scaled, its posterior drawn.
+
+What is settled at the confidential data (scales, centring, priors, random numbers) is kept in a
+`Fit`, so that a refit on other rows differs in these alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from synrisk.design import Design
+from synrisk.errors import FitError, OptionError
+from synrisk.executors import Executor
+from synrisk.families import Family
+from synrisk.fitting import conjugate
+from synrisk.fitting.checks import (
+    refuse_certain_response,
+    refuse_constant_columns,
+    separated_columns,
+    separation_note,
+    variance_inflation,
+)
+from synrisk.fitting.importance import LEAST_JUDGED
+from synrisk.fitting.laplace import Fitted, NormalPrior, Problem, laplace
+from synrisk.fitting.numbers import CommonNumbers
+from synrisk.fitting.rows import Rows, Standardisation, all_chunks
+from synrisk.fitting.scaling import Scales, resolve_priors
+from synrisk.plan import Regression
+from synrisk.posterior import Posterior, parameter_names
+from synrisk.priors import Conjugate, Exponential, Normal, PriorSpec
+from synrisk.schema import FloatArray, Variable
+from synrisk.seeds import stream
+
+Engine: TypeAlias = Literal["exact", "laplace"]
+Priors: TypeAlias = tuple[Normal | Exponential, ...] | Conjugate
+
+_CERTAIN = math.log(0.5)  # a class more probable than all others together
+_JUDGED_DRAWS = 1000  # where fewer are asked for than can be judged
+
+
+@dataclass(frozen=True, repr=False)
+class Fit:
+    """How a posterior was fitted, with all that a refit needs.
+
+    Attributes
+    ----------
+    engine
+        "exact" or "laplace".
+    priors
+        The scaled prior of every parameter, or the conjugate one.
+    scales
+        What they were scaled by.
+    standardisation
+        Of the design's columns.
+    numbers
+        The random numbers of the draws.
+    mode
+        Of every parameter (sigma: the exponential of the mode of its logarithm).
+    khat, ess
+        The shape of the importance weights' tail (−∞ for exact draws), their effective number.
+    inflation
+        The variance inflation factor of each design column.
+    separated
+        Positions of the columns that settle an outcome.
+    notes
+        What a user should know.
+    """
+
+    engine: Engine
+    priors: Priors
+    scales: Scales
+    standardisation: Standardisation
+    numbers: CommonNumbers
+    mode: FloatArray
+    khat: float
+    ess: float
+    inflation: FloatArray
+    separated: tuple[int, ...]
+    notes: tuple[str, ...]
+
+
+def fit_regression(
+    regression: Regression,
+    design: Design,
+    variable: Variable,
+    matrix: FloatArray,
+    values: FloatArray,
+    omega: FloatArray,
+    *,
+    prior: PriorSpec,
+    engine: str,
+    n_draws: int,
+    seed: int,
+    executor: Executor,
+) -> tuple[Posterior, Fit]:
+    """Fit one regression to the confidential rows.
+
+    Parameters
+    ----------
+    regression, design, variable
+        The model and its response.
+    matrix, values, omega
+        The design of the rows, their response on its own scale, and their weights.
+    prior, engine, n_draws, seed, executor
+        As `synrisk.fit` has them, checked.
+    """
+    what, family = f"Formula {regression.formula!r}", regression.distribution
+    y = regression.on_model_scale(values)
+    counting = omega > 0
+    intercept = 0 if regression.parsed.intercept else None
+    if intercept is not None:
+        refuse_constant_columns(matrix, design.columns, what)
+    standardisation = Standardisation.of(matrix, intercept)
+    standardised = standardisation.apply(matrix)
+    inflation = variance_inflation(standardised, design.columns, what)
+    if family.on_response_scale:
+        refuse_certain_response(standardised[counting], y[counting], what)
+    scales = _scales(family, y, standardisation)
+    names = parameter_names(design, family, variable)
+    n_auxiliary = len(family.auxiliary)
+    priors = resolve_priors(
+        prior, design.columns, names[: len(names) - n_auxiliary], family.auxiliary, scales, what
+    )
+    chosen = _engine(engine, priors, family, regression)
+    # An exact sigma is drawn by its inverse CDF, from u.
+    n_normals = len(names) - (n_auxiliary if chosen == "exact" else 0)
+    numbers = _numbers(seed, "fit", regression, n_draws, n_normals)
+    judged = numbers
+    if n_draws < LEAST_JUDGED:
+        judged = _numbers(seed, "judge", regression, _JUDGED_DRAWS, n_normals)
+    task = _Task(family, family.n_predictors(variable), priors, scales, standardisation, what)
+    rows = all_chunks([Rows(standardised, y, omega)])
+    fitted = task.fitted(rows, numbers, judged, executor)
+    if not fitted.reliable:
+        raise FitError(
+            f"{what}: the posterior is too far from normal to be drawn by importance sampling "
+            f"(k̂ = {fitted.khat:.2f}, effective draws {fitted.ess:.0f} of {n_draws:,}). Merge rare "
+            "levels, leave predictors out, or narrow the priors; or draw it by MCMC elsewhere and "
+            "use Synthesizer.from_draws."
+        )
+    coefficients, auxiliary = task.own_scale(fitted.mode[None])
+    separated = separated_columns(family, y[counting], matrix[counting], design.columns)
+    completely = family.is_classification and _is_settled(task, fitted.mode, rows)
+    notes: tuple[str, ...] = ()
+    if separated or completely:
+        found = [name for _, name in separated]
+        notes = (separation_note(regression.response, found, completely=completely),)
+    fit = Fit(
+        engine=chosen,
+        priors=priors,
+        scales=scales,
+        standardisation=standardisation,
+        numbers=numbers,
+        mode=np.concatenate([np.swapaxes(coefficients, 1, 2).ravel(), auxiliary.ravel()]),
+        khat=fitted.khat,
+        ess=fitted.ess,
+        inflation=inflation,
+        separated=tuple(k for k, _ in separated if k is not None),
+        notes=notes,
+    )
+    return task.posterior(fitted, names), fit
+
+
+@dataclass(frozen=True, repr=False)
+class Refit:
+    """The posterior given other rows, from the same random numbers."""
+
+    posterior: Posterior
+    khat: float
+    ess: float
+    reliable: bool
+
+
+def refit_regression(
+    regression: Regression,
+    variable: Variable,
+    fit: Fit,
+    names: tuple[str, ...],
+    tables: Sequence[tuple[FloatArray, FloatArray, FloatArray]],
+    executor: Executor,
+) -> Refit:
+    """Fit a regression again to the rows of several tables, everything else frozen in `fit`.
+
+    Parameters
+    ----------
+    regression, variable, names
+        The model, its response, and its parameters.
+    fit
+        The fit to the confidential rows.
+    tables
+        For each table the design of its rows, their response on its own scale, their weights.
+    executor
+        Maps over the chunks.
+    """
+    family, what = regression.distribution, f"Formula {regression.formula!r}"
+    n_predictors = family.n_predictors(variable)
+    task = _Task(family, n_predictors, fit.priors, fit.scales, fit.standardisation, what)
+    rows = all_chunks(
+        [
+            Rows(fit.standardisation.apply(matrix), regression.on_model_scale(values), omega)
+            for matrix, values, omega in tables
+        ]
+    )
+    fitted = task.fitted(rows, fit.numbers, fit.numbers, executor)
+    return Refit(task.posterior(fitted, names), fitted.khat, fitted.ess, fitted.reliable)
+
+
+@dataclass(frozen=True, repr=False)
+class _Task:
+    """What is the same for a fit and its refits."""
+
+    family: Family
+    n_predictors: int
+    priors: Priors
+    scales: Scales
+    standardisation: Standardisation
+    what: str
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.standardisation.spread)
+
+    def fitted(
+        self,
+        rows: Sequence[Rows],
+        numbers: CommonNumbers,
+        judged: CommonNumbers,
+        executor: Executor,
+    ) -> Fitted:
+        if isinstance(self.priors, Conjugate):
+            known = conjugate.posterior(
+                rows, self._conjugate_prior(self.priors), executor, self.what
+            )
+            return conjugate.draw(known, numbers)
+        prior = self._normal_prior(self.priors)
+        problem = Problem(self.family, self.n_predictors, rows, prior, executor, self.what)
+        return laplace(problem, self._start(), numbers, judged)
+
+    def own_scale(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return coefficients ``(draw, column, predictor)`` and auxiliary parameters."""
+        n = self.n_columns * self.n_predictors
+        by_predictor = theta[:, :n].reshape(len(theta), self.n_predictors, self.n_columns)
+        standardised = np.swapaxes(by_predictor, 1, 2)
+        return self.standardisation.coefficients(standardised), np.exp(theta[:, n:])
+
+    def posterior(self, fitted: Fitted, names: tuple[str, ...]) -> Posterior:
+        coefficients, auxiliary = self.own_scale(fitted.theta)
+        return Posterior(
+            np.ascontiguousarray(coefficients),
+            np.ascontiguousarray(auxiliary),
+            fitted.log_weights,
+            names,
+            ("fit",) * len(names),
+        )
+
+    def _start(self) -> FloatArray:
+        start = np.zeros((self.n_predictors, self.n_columns))
+        if self.standardisation.intercept is not None:
+            start[:, self.standardisation.intercept] = self.scales.centre
+        logs = np.full(len(self.family.auxiliary), math.log(self.scales.spread))
+        return np.concatenate([start.ravel(), logs])
+
+    def _normal_prior(self, priors: tuple[Normal | Exponential, ...]) -> NormalPrior:
+        normals = [prior for prior in priors if isinstance(prior, Normal)]
+        rates = [prior.rate for prior in priors if isinstance(prior, Exponential)]
+        spread = np.tile(self.standardisation.spread, self.n_predictors)
+        return NormalPrior(
+            np.array([prior.mean for prior in normals]) * spread,
+            np.array([prior.sd for prior in normals]) * spread,
+            np.array(rates, dtype=np.float64),
+        )
+
+    def _conjugate_prior(self, prior: Conjugate) -> conjugate.ConjugatePrior:
+        mean = np.zeros(self.n_columns)
+        if self.standardisation.intercept is not None:
+            mean[self.standardisation.intercept] = self.scales.centre
+        return conjugate.ConjugatePrior(
+            mean, float(prior.scale), float(prior.df), self.scales.spread
+        )
+
+
+def _numbers(
+    seed: int, stage: str, regression: Regression, n_draws: int, n_normals: int
+) -> CommonNumbers:
+    rng = stream(seed, stage, variable=regression.response)
+    return CommonNumbers.draw(rng, n_draws, n_normals)
+
+
+def _scales(family: Family, y: FloatArray, standardisation: Standardisation) -> Scales:
+    centre, spread = 0.0, 1.0
+    if family.on_response_scale and standardisation.intercept is not None:
+        centre, spread = float(y.mean()), float(y.std(ddof=1))
+    elif family.on_response_scale:
+        spread = math.sqrt(float((y * y).mean()))
+    return Scales(centre, spread, standardisation.spread)
+
+
+def _engine(asked: str, priors: Priors, family: Family, regression: Regression) -> Engine:
+    exact = isinstance(priors, Conjugate)
+    if exact and not family.on_response_scale:
+        raise OptionError(
+            f"Formula {regression.formula!r}: the conjugate prior is for gaussian models; give it "
+            "to those alone, as Regression(..., prior='conjugate')."
+        )
+    if asked == "exact" and not exact:
+        raise OptionError(
+            f"Formula {regression.formula!r}: engine='exact' needs the conjugate prior of a "
+            "gaussian model (prior='conjugate'); engine='auto' takes it where it can."
+        )
+    if asked == "laplace" and exact:
+        raise OptionError(
+            f"Formula {regression.formula!r}: the conjugate prior is drawn from exactly; use "
+            "engine='auto' or 'exact', or another prior."
+        )
+    return "exact" if exact else "laplace"
+
+
+def _is_settled(task: _Task, mode: FloatArray, rows: Sequence[Rows]) -> bool:
+    """Tell whether the coefficients at the mode part the classes without an error."""
+    n = task.n_columns * task.n_predictors
+    coefficients = mode[:n].reshape(task.n_predictors, task.n_columns).T
+    return all(
+        bool(
+            (
+                task.family.log_density(
+                    part.y[part.omega > 0], part.matrix[part.omega > 0] @ coefficients, mode[n:]
+                )
+                > _CERTAIN
+            ).all()
+        )
+        for part in rows
+    )
