@@ -463,7 +463,7 @@ def _target(synthesizer: Synthesizer, name: str, positions: IntArray) -> Target:
 def _notes(
     synthesizer: Synthesizer, release: Sequence[Released], grids: Sequence[Grid]
 ) -> tuple[str, ...]:
-    notes = []
+    notes = list(synthesizer.notes)
     if synthesizer.n_dropped:
         notes.append(
             f"{counted(synthesizer.n_dropped, 'confidential record')} with missing values left out."

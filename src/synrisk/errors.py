@@ -74,7 +74,10 @@ def got(value: object) -> str:
 
     An argument in the wrong place may be the data itself.
     """
-    return repr(value) if isinstance(value, str) else f"a {type(value).__name__}"
+    if isinstance(value, str):
+        return repr(value)
+    kind = type(value).__name__
+    return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
 
 
 def listed(names: Iterable[object], limit: int = 12) -> str:

@@ -60,7 +60,8 @@ def read_table(
         frame = _from_mapping(source, what, error)
     else:
         frame = _from_any_frame(source, what, error)
-    frame.columns = pd.Index([str(name) for name in frame.columns], dtype=object)
+    if not all(isinstance(name, str) for name in frame.columns):
+        frame.columns = pd.Index([str(name) for name in frame.columns], dtype=object)
     _refuse_duplicate_names(list(frame.columns), what)
     return frame
 

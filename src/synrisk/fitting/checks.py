@@ -63,7 +63,7 @@ def refuse_certain_response(standardised: FloatArray, y: FloatArray, what: str) 
     if spread <= (1e-14 * float(np.abs(y).max())) ** 2 * len(y):
         raise DataError(f"{what}: the response has the same value for every record.")
     if len(y) <= standardised.shape[1]:
-        return
+        return  # as many coefficients as records: no noise is left, whatever the response
     estimate, _, _, _ = np.linalg.lstsq(standardised, y - y.mean())
     left = float(((y - y.mean() - standardised @ estimate) ** 2).sum())
     if left < _NO_NOISE * spread:

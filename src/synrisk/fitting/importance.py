@@ -10,6 +10,7 @@ from scipy.special import logsumexp
 from synrisk.schema import FloatArray
 
 LEAST_JUDGED = 200  # draws; with fewer k̂ says nothing
+_LEAST_SMOOTHED = 30
 _CONSTANT = 1e-12
 _LEAST_ESS = 0.8  # of the draws, above which weights are even enough whatever their tail
 
@@ -17,12 +18,16 @@ _LEAST_ESS = 0.8  # of the draws, above which weights are even enough whatever t
 def smoothed(log_weights: FloatArray) -> tuple[FloatArray, float]:
     """Return smoothed log weights that sum to one, and k̂, the shape of their upper tail.
 
-    Weights that are all the same have no tail: k̂ is −∞.
+    Weights whose largest are all the same have no tail: k̂ is −∞. Too few to have one are left as
+    they are, and k̂ is NaN.
     """
     from arviz_stats.base import array_stats
 
     centred = log_weights - log_weights.max()
-    if len(centred) < 5 or float(np.ptp(centred)) < _CONSTANT:
+    if len(centred) < _LEAST_SMOOTHED:
+        return np.asarray(centred - logsumexp(centred)), math.nan
+    n_tail = math.ceil(min(0.2 * len(centred), 3.0 * math.sqrt(len(centred))))  # as PSIS has it
+    if np.ptp(np.sort(centred)[-n_tail - 1 :]) < _CONSTANT:
         return np.asarray(centred - logsumexp(centred)), -math.inf
     # psislw wants the *negative* log weights: log likelihoods to be left out.
     smooth, khat = array_stats.psislw(-centred)

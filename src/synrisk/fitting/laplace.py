@@ -27,7 +27,11 @@ _MOST_STEPS = 200
 _MOST_HALVINGS = 50
 _AT_THE_MODE = 1e-16  # half the squared length of a Newton step, in posterior standard deviations
 _LARGEST_STEP = 20.0  # of a linear predictor's coefficient, in standardised units
-_MOST_ADAPTATIONS = 3
+_MOST_ADAPTATIONS = 5
+_PROBE = 2.0  # standard deviations from the mode at which skewness is looked for
+_SKEWED = 1.5
+_MOST_DOUBLINGS = 24
+_LEAST_STRETCH = 0.25
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,7 +111,10 @@ class Problem:
         ones += [slice(last + a, last + a + 1) for a in range(n_auxiliary)]
 
         def of(rows: Rows) -> tuple[FloatArray, FloatArray]:
-            eta = rows.matrix @ coefficients
+            with np.errstate(over="ignore", invalid="ignore"):
+                return summed(rows, rows.matrix @ coefficients)
+
+        def summed(rows: Rows, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
             score = rows.omega[:, None] * self.family.score(rows.y, eta, auxiliary)
             second = rows.omega[:, None, None] * self.family.curvature(rows.y, eta, auxiliary)
             column = np.ones((len(rows.y), 1))
@@ -167,6 +174,8 @@ def find_mode(problem: Problem, start: FloatArray) -> tuple[FloatArray, FloatArr
     theta, value = start, problem.log_posterior(start)
     for _ in range(_MOST_STEPS):
         gradient, precision = problem.derivatives(theta)
+        if not (np.isfinite(gradient).all() and np.isfinite(precision).all()):
+            break
         step, decrement = _newton_step(gradient, precision)
         if decrement < _AT_THE_MODE:
             return theta, precision
@@ -182,8 +191,9 @@ def find_mode(problem: Problem, start: FloatArray) -> tuple[FloatArray, FloatArr
             return trial, precision
         theta, value = trial, trial_value
     raise FitError(
-        f"{problem.what}: no posterior mode was found in {_MOST_STEPS} steps. Narrower priors, or "
-        "predictors on a smaller scale, may help."
+        f"{problem.what}: no posterior mode was found: the likelihood has no maximum that numbers "
+        "can hold. Are there too few records for the predictors, or values on an extreme scale? "
+        "Narrower priors may help."
     )
 
 
@@ -208,8 +218,8 @@ def laplace(
 ) -> Fitted:
     """Draw from t distributions about the mode and weigh the draws.
 
-    Where the weights are bad, the proposals are laid out anew by the weighted draws' mean and
-    covariance, a few times.
+    Where the weights are bad all the same, the proposals are laid out anew by the weighted draws'
+    mean and covariance, a few times.
 
     Parameters
     ----------
@@ -223,35 +233,87 @@ def laplace(
         Those of the draws that the proposals are judged by: the same, or more where these are few.
     """
     mode, precision = find_mode(problem, start)
-    centre, covariance = mode, np.asarray(np.linalg.inv(precision), dtype=np.float64)
-    fitted = _proposed(problem, mode, centre, covariance, judged)
+    proposal = Proposal.at_mode(problem, mode, precision)
+    fitted = proposal.drawn(problem, mode, judged)
     for _ in range(_MOST_ADAPTATIONS):
         if fitted.reliable:
             break
+        proposal = Proposal.of_draws(fitted)
+        fitted = proposal.drawn(problem, mode, judged)
+    if judged is numbers:
+        return fitted
+    few = proposal.drawn(problem, mode, numbers)
+    return replace(few, khat=fitted.khat, reliable=fitted.reliable)
+
+
+@dataclass(frozen=True, repr=False)
+class Proposal:
+    """A t distribution that may be wider on one side than on the other (Geweke's split t).
+
+    Attributes
+    ----------
+    centre, root
+        The centre, and a Cholesky factor of the scale in parameter order.
+    stretch
+        ``(2, parameter)``: how much wider the side below and the side above is along each column
+        of the factor.
+    """
+
+    centre: FloatArray
+    root: FloatArray
+    stretch: FloatArray
+
+    @classmethod
+    def at_mode(cls, problem: Problem, mode: FloatArray, precision: FloatArray) -> Proposal:
+        """Lay the proposals out by the curvature at the mode, and stretch skewed sides.
+
+        Along a skewed direction (a separated level: flat on one side as far as the prior reaches)
+        the curvature says too little. There each side is stretched until the log posterior has
+        fallen as a normal one would.
+        """
+        root = np.linalg.cholesky(np.asarray(np.linalg.inv(precision), dtype=np.float64))
+        n = len(mode)
+        sides = np.concatenate([-root.T, root.T])
+        stretch = _stretch(problem, mode, sides, np.full(2 * n, _PROBE))
+        skewed = np.flatnonzero((stretch > _SKEWED) | (stretch < 1.0 / _SKEWED))
+        settled = np.ones(2 * n)
+        far = _PROBE * np.exp2(np.arange(_MOST_DOUBLINGS, dtype=np.float64))
+        for side in skewed:
+            widths = _stretch(problem, mode, np.tile(sides[side], (len(far), 1)), far)
+            settled[side] = max(float(widths.max()), _LEAST_STRETCH)
+        return cls(mode, root, settled.reshape(2, n))
+
+    @classmethod
+    def of_draws(cls, fitted: Fitted) -> Proposal:
+        """Lay the proposals out by weighted draws."""
         weights = np.exp(fitted.log_weights)
         centre = weights @ fitted.theta
         apart = fitted.theta - centre
-        covariance = np.asarray(apart.T @ (weights[:, None] * apart))
-        fitted = _proposed(problem, mode, centre, covariance, judged)
-    if judged is numbers:
-        return fitted
-    few = _proposed(problem, mode, centre, covariance, numbers)
-    return replace(few, khat=fitted.khat, reliable=few.reliable and fitted.reliable)
+        covariance = apart.T @ (weights[:, None] * apart)
+        covariance += 1e-10 * np.diag(np.diag(covariance))  # of fewer draws than parameters
+        root: FloatArray = np.linalg.cholesky(covariance.astype(np.float64))
+        return cls(centre, root, np.ones((2, len(centre))))
+
+    def drawn(self, problem: Problem, mode: FloatArray, numbers: CommonNumbers) -> Fitted:
+        """Draw by common numbers, and weigh."""
+        above = numbers.z > 0
+        stretch = np.where(above, self.stretch[1], self.stretch[0])
+        mixing = _PROPOSAL_DF / numbers.chi_square(_PROPOSAL_DF)
+        theta = self.centre + np.sqrt(mixing)[:, None] * ((stretch * numbers.z) @ self.root.T)
+        squares = mixing * (numbers.z**2).sum(axis=1)
+        power = 0.5 * (_PROPOSAL_DF + len(self.centre))
+        log_q = -power * np.log1p(squares / _PROPOSAL_DF) - np.log(stretch).sum(axis=1)
+        log_weights, khat = smoothed(problem.log_posterior_of_draws(theta) - log_q)
+        ess = effective_size(log_weights)
+        return Fitted(theta, log_weights, mode, khat, ess, is_reliable(khat, ess, len(theta)))
 
 
-def _proposed(
-    problem: Problem,
-    mode: FloatArray,
-    centre: FloatArray,
-    covariance: FloatArray,
-    numbers: CommonNumbers,
-) -> Fitted:
-    root = np.linalg.cholesky(covariance)
-    mixing = _PROPOSAL_DF / numbers.chi_square(_PROPOSAL_DF)
-    theta = centre + np.sqrt(mixing)[:, None] * (numbers.z @ root.T)
-    n_parameters = len(centre)
-    squares = mixing * (numbers.z**2).sum(axis=1)
-    log_q = -0.5 * (_PROPOSAL_DF + n_parameters) * np.log1p(squares / _PROPOSAL_DF)
-    log_weights, khat = smoothed(problem.log_posterior_of_draws(theta) - log_q)
-    ess = effective_size(log_weights)
-    return Fitted(theta, log_weights, mode, khat, ess, is_reliable(khat, ess, len(theta)))
+def _stretch(
+    problem: Problem, mode: FloatArray, sides: FloatArray, steps: FloatArray
+) -> FloatArray:
+    """Return step/√(2 × fall of the log posterior) for a step along each of `sides`."""
+    points = np.concatenate([mode[None], mode + steps[:, None] * sides])
+    with np.errstate(over="ignore", invalid="ignore"):
+        log_p = problem.log_posterior_of_draws(points)
+    fall = np.where(np.isfinite(log_p[1:]), log_p[0] - log_p[1:], np.inf)
+    return np.asarray(steps / np.sqrt(2.0 * np.maximum(fall, 1e-12)))

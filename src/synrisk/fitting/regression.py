@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from synrisk.design import Design
-from synrisk.errors import FitError, OptionError
+from synrisk.errors import FitError, OptionError, counted
 from synrisk.executors import Executor
 from synrisk.families import Family
 from synrisk.fitting import conjugate
@@ -127,6 +127,12 @@ def fit_regression(
         prior, design.columns, names[: len(names) - n_auxiliary], family.auxiliary, scales, what
     )
     chosen = _engine(engine, priors, family, regression)
+    if chosen == "laplace" and family.on_response_scale and counting.sum() <= matrix.shape[1]:
+        raise FitError(
+            f"{what}: {counted(int(counting.sum()), 'record')} for "
+            f"{counted(matrix.shape[1], 'coefficient')} leave nothing to tell sigma by. Leave "
+            "predictors out, or use prior='conjugate'."
+        )
     # An exact sigma is drawn by its inverse CDF, from u.
     n_normals = len(names) - (n_auxiliary if chosen == "exact" else 0)
     numbers = _numbers(seed, "fit", regression, n_draws, n_normals)

@@ -1,0 +1,416 @@
+"""Fits against closed forms, and what a fit refuses or reports."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.cases import people
+from scipy.special import log_expit
+from scipy.stats import chi2, multivariate_t
+
+import synrisk as sr
+from synrisk.fitting.importance import effective_size, is_reliable, smoothed
+from synrisk.fitting.numbers import CommonNumbers
+from synrisk.fitting.rows import Standardisation
+
+SIGMAS = 4.5  # standard errors; the seeds are fixed
+
+
+def weighted_moments(fitted, variable, name):
+    """The weighted mean and sd of a parameter, and their standard errors."""
+    draws = fitted.draws(variable)
+    weight, values = draws["weight"].to_numpy(), draws[name].to_numpy()
+    mean = np.sum(weight * values)
+    apart = values - mean
+    sd = np.sqrt(np.sum(weight * apart**2))
+    of_sd = np.sqrt(np.sum(weight**2 * (apart**2 - sd**2) ** 2)) / (2 * sd)
+    return mean, sd, np.sqrt(np.sum(weight**2 * apart**2)), of_sd
+
+
+# -- random numbers -------------------------------------------------------------------------------
+def test_numbers_come_in_antithetic_pairs_with_matched_moments():
+    numbers = CommonNumbers.draw(np.random.default_rng(0), 200, 5)
+    np.testing.assert_array_equal(numbers.z[::2], -numbers.z[1::2])
+    np.testing.assert_allclose(numbers.u[::2], 1.0 - numbers.u[1::2])
+    np.testing.assert_allclose(numbers.z.T @ numbers.z / 200, np.eye(5), atol=1e-13)
+
+
+def test_an_odd_number_of_draws_lacks_the_last_partner():
+    numbers = CommonNumbers.draw(np.random.default_rng(0), 7, 2)
+    assert numbers.z.shape == (7, 2)
+    np.testing.assert_array_equal(numbers.z[0:6:2], -numbers.z[1:6:2])
+
+
+def test_chi_squares_of_different_degrees_move_together():
+    numbers = CommonNumbers.draw(np.random.default_rng(0), 400, 1)
+    np.testing.assert_allclose(numbers.chi_square(7.0), chi2.ppf(numbers.u, 7.0), rtol=1e-9)
+    assert np.corrcoef(numbers.chi_square(30.0), numbers.chi_square(60.0))[0, 1] > 0.99
+
+
+# -- importance weights ---------------------------------------------------------------------------
+def test_smoothing_looks_at_the_upper_tail_of_the_weights():
+    """psislw takes negative log weights; with the wrong sign a light tail looks like this one."""
+    rng = np.random.default_rng(1)
+    heavy = rng.pareto(1.0, 4000) + 1.0  # the tail's shape is 1
+    log_weights, khat = smoothed(np.log(heavy))
+    assert 0.8 < khat < 1.2
+    assert np.argmax(log_weights) == np.argmax(heavy)
+    assert np.exp(log_weights).sum() == pytest.approx(1.0, abs=1e-12)
+    _, light = smoothed(-np.log(heavy))  # uniform weights: the tail's shape is −1
+    assert light < -0.5
+
+
+def test_equal_weights_have_no_tail():
+    log_weights, khat = smoothed(np.full(300, -3.0))
+    np.testing.assert_allclose(np.exp(log_weights), 1 / 300)
+    assert khat == -np.inf
+    assert effective_size(log_weights) == pytest.approx(300)
+
+
+def test_reliability_needs_enough_draws_to_be_judged():
+    assert is_reliable(3.0, 10.0, 100)
+    assert not is_reliable(0.9, 100.0, 1000)
+    assert is_reliable(0.9, 850.0, 1000)
+    assert is_reliable(0.5, 100.0, 1000)
+    assert not is_reliable(0.6, 20.0, 200)  # 1 − 1/log10(200) = 0.565
+
+
+# -- standardisation ------------------------------------------------------------------------------
+@pytest.mark.parametrize("intercept", [0, None])
+def test_coefficients_come_back_to_their_own_scale(intercept):
+    rng = np.random.default_rng(2)
+    matrix = rng.normal(5.0, [1.0, 30.0, 0.01], (50, 3))
+    if intercept == 0:
+        matrix[:, 0] = 1.0
+    standard = Standardisation.of(matrix, intercept)
+    gamma = rng.normal(size=(7, 3, 2))
+    own = standard.coefficients(gamma)
+    np.testing.assert_allclose(matrix @ own, standard.apply(matrix) @ gamma, atol=1e-9)
+
+
+# -- the exact engine -----------------------------------------------------------------------------
+def closed_form(x, y, omega, prior_mean, prior_precision, df, spread):
+    """The normal-inverse-gamma posterior on the columns' own scale."""
+    precision = np.diag(prior_precision) + (x.T * omega) @ x
+    mean = np.linalg.solve(precision, np.diag(prior_precision) @ prior_mean + (x.T * omega) @ y)
+    squares = df * spread**2 + np.sum(omega * y**2)
+    squares += prior_mean @ np.diag(prior_precision) @ prior_mean - mean @ precision @ mean
+    return mean, precision, df + omega.sum(), squares
+
+
+def conjugate_case(extra=None, n_draws=4000):
+    data = people(60)
+    data["w"] = np.random.default_rng(4).uniform(0.3, 2.0, len(data))
+    model = sr.Regression("b ~ x + z", weights="w")
+    fitted = sr.fit(model, data, prior=sr.Conjugate(3.0, 2.0), n_draws=n_draws, seed=3)
+    x = np.column_stack([np.ones(60), data["x"] - data["x"].mean(), data["z"] - data["z"].mean()])
+    y, omega = data["b"].to_numpy(), data["w"].to_numpy()
+    sd = x[:, 1:].std(axis=0, ddof=1)
+    spread = y.std(ddof=1)
+    prior_mean = np.array([y.mean(), 0.0, 0.0])
+    prior_precision = np.concatenate([[1.0], sd**2]) / 3.0**2
+    if extra is not None:
+        more = np.column_stack(
+            [np.ones(len(extra)), extra["x"] - data["x"].mean(), extra["z"] - data["z"].mean()]
+        )
+        x, y = np.concatenate([x, more]), np.concatenate([y, extra["b"]])
+        omega = np.concatenate([omega, np.ones(len(extra))])
+    known = closed_form(x, y, omega, prior_mean, prior_precision, 2.0, spread)
+    return fitted, known
+
+
+def agrees_with_closed_form(draws, known):
+    mean, precision, df, squares = known
+    covariance = np.linalg.inv(precision) * squares / (df - 2)  # of a multivariate t
+    n = len(draws)
+    for k, name in ((1, "x"), (2, "z")):
+        sd = np.sqrt(covariance[k, k])
+        assert abs(draws[name].mean() - mean[k]) < SIGMAS * sd / np.sqrt(n)
+        assert abs(draws[name].std() / sd - 1) < SIGMAS / np.sqrt(n)
+    sigma2 = draws["sigma"] ** 2
+    np.testing.assert_allclose(  # quantiles of sigma² are those of the inverse χ²
+        np.quantile(sigma2, [0.1, 0.5, 0.9]), squares / chi2.ppf([0.9, 0.5, 0.1], df), rtol=0.03
+    )
+
+
+def test_exact_draws_have_the_conjugate_posterior():
+    fitted, known = conjugate_case()
+    draws = fitted.draws("b")
+    agrees_with_closed_form(draws, known)
+    assert (draws["weight"] == draws["weight"].iloc[0]).all()
+    described = fitted.describe().loc["b"]
+    assert set(described["engine"]) == {"exact"}
+    assert described.loc["x", "mode"] == pytest.approx(known[0][1], rel=1e-10)
+
+
+def test_exact_coefficients_are_multivariate_t():
+    """The χ² of Mahalanobis distances: F distributed, looked at by its mean."""
+    fitted, (mean, precision, df, squares) = conjugate_case(n_draws=2000)
+    draws = fitted.draws("b")[["x", "z"]].to_numpy()
+    shape = np.linalg.inv(precision)[1:, 1:] * squares / df
+    expected = multivariate_t(mean[1:], shape, df=df)
+    level = expected.logpdf(draws).mean()
+    sample = expected.rvs(20_000, random_state=1)
+    own = expected.logpdf(sample)
+    assert abs(level - own.mean()) < SIGMAS * own.std() * np.sqrt(1 / 2000 + 1 / 20_000)
+
+
+def test_a_refit_stacks_rows_and_keeps_the_prior():
+    rng = np.random.default_rng(9)
+    extra = people(50, seed=8)
+    extra["b"] = 25.0 + 3.0 * rng.normal(
+        size=50
+    )  # on another scale: a prior scaled anew would show
+    fitted, known = conjugate_case(extra)
+    again = fitted.refit(extra)["b"]
+    agrees_with_closed_form(again.posterior.frame(), known)
+
+
+def test_draws_of_a_fit_and_its_refit_move_together():
+    data = people(400)
+    plan = [
+        sr.Regression("b ~ x"),
+        sr.Regression("k ~ b + z", "poisson"),
+        sr.Regression("o ~ x", "bernoulli"),
+        sr.Regression("r ~ z", "categorical"),
+    ]
+    fitted = sr.fit(plan, data, seed=1, n_draws=400)
+    release = fitted.synthesize(1, seed=2)[0]
+    for name, again in fitted.refit(release).items():
+        before, after = fitted.draws(name), again.posterior.frame()
+        for parameter in before.columns.drop("weight"):
+            assert np.corrcoef(before[parameter], after[parameter])[0, 1] > 0.98
+            assert after[parameter].std() < before[parameter].std()
+        assert again.reliable
+
+
+def test_a_laplace_refit_is_the_fit_to_the_stack():
+    """With priors on fixed scales the stack can be fitted as data; only the numbers differ."""
+    data, extra = people(80), people(70, seed=5)
+    prior = {"Intercept": sr.Normal(0.0, 2.0), "x": sr.Normal(0.0, 1.0), "z": sr.Normal(0.0, 1.0)}
+    model = sr.Regression("k ~ 0 + x + z", "poisson", prior={"x": prior["x"], "z": prior["z"]})
+    fitted = sr.fit(model, data, n_draws=6000, seed=1)
+    again = fitted.refit(extra)["k"].posterior.frame()
+    stacked = sr.fit(model, pd.concat([data, extra], ignore_index=True), n_draws=6000, seed=2)
+    for name in ("x", "z"):
+        mean, sd, of_mean, of_sd = weighted_moments(stacked, "k", name)
+        weight = again["weight"].to_numpy()
+        own = np.sum(weight * again[name])
+        assert abs(own - mean) < SIGMAS * np.sqrt(2) * of_mean
+        own_sd = np.sqrt(np.sum(weight * (again[name] - own) ** 2))
+        assert abs(own_sd - sd) < SIGMAS * np.sqrt(2) * of_sd
+
+
+def test_draws_made_elsewhere_cannot_be_refitted():
+    data = people(30)
+    draws = pd.DataFrame({"Intercept": [10.0, 10.1], "sigma": [1.0, 1.1]})
+    synthesizer = sr.Synthesizer.from_draws(sr.Regression("b ~ 1"), data, draws)
+    with pytest.raises(sr.OptionError, match="were made elsewhere"):
+        synthesizer.refit(data)
+
+
+# -- the Laplace engine ---------------------------------------------------------------------------
+@pytest.mark.parametrize("width", [2.5, 10.0, 100.0, 1e4])
+def test_a_separated_outcome_has_the_posterior_of_its_prior(width):
+    """Thirty successes and no failure: one parameter, so quadrature is exact."""
+    data = pd.DataFrame({"o": np.ones(30, dtype=int)})
+    prior = {"Intercept": sr.Normal(0.0, width)}
+    fitted = sr.fit(sr.Regression("o ~ 1", "bernoulli"), data, prior=prior, n_draws=4000, seed=7)
+    at = np.concatenate(
+        [np.linspace(-5, 30, 200_001), np.geomspace(30.0001, 30 + 9 * width, 200_001)]
+    )
+    log_p = 30 * log_expit(at) - 0.5 * (at / width) ** 2
+    p = np.exp(log_p - log_p.max()) * np.gradient(at)
+    p /= p.sum()
+    true_mean = p @ at
+    true_sd = np.sqrt(p @ (at - true_mean) ** 2)
+    mean, sd, of_mean, of_sd = weighted_moments(fitted, "o", "Intercept")
+    assert abs(mean - true_mean) < SIGMAS * of_mean
+    assert abs(sd - true_sd) < SIGMAS * of_sd
+    assert fitted.describe()["ess"].iloc[0] > 1500
+
+
+def test_record_weights_are_exponents():
+    """A record of weight three is three records; one of weight zero is none."""
+    data = people(40)
+    data["w"] = np.array([0, 1, 3, 2] * 10)
+    repeated = data.loc[np.repeat(data.index, data["w"])].reset_index(drop=True)
+    prior = {"Intercept": sr.Normal(0.0, 3.0), "x": sr.Normal(0.0, 3.0)}
+    for formula, family in (("k ~ 0 + x", "poisson"), ("o ~ 0 + x", "bernoulli")):
+        one = sr.fit(
+            sr.Regression(formula, family, weights="w", prior={"x": prior["x"]}), data, seed=1
+        )
+        two = sr.fit(sr.Regression(formula, family, prior={"x": prior["x"]}), repeated, seed=1)
+        np.testing.assert_allclose(one.describe()["mode"], two.describe()["mode"], atol=1e-7)
+        np.testing.assert_allclose(one.describe()["sd"], two.describe()["sd"], rtol=0.05)
+
+
+def test_the_mode_is_stationary():
+    """The derivative of the log posterior by hand, at the mode that describe shows."""
+    data = people(120)
+    fitted = sr.fit(sr.Regression("k ~ x + z", "poisson"), data, prior="paper", seed=1)
+    mode = fitted.describe()["mode"].to_numpy()
+    x = np.column_stack([np.ones(120), data["x"], data["z"]])
+    means = x.mean(axis=0)
+    residual = data["k"] - np.exp(x @ mode)
+    alpha = means @ mode
+    gradient = x.T @ residual - alpha / 2.5**2 * means
+    gradient[1:] -= mode[1:] / 2.0**2
+    np.testing.assert_allclose(gradient, 0.0, atol=1e-6)
+
+
+def test_few_draws_are_judged_by_more():
+    fitted = sr.fit(sr.Regression("o ~ x", "bernoulli"), people(60), n_draws=20, seed=1)
+    assert len(fitted.draws("o")) == 20
+    assert np.isfinite(fitted.describe()["khat"]).all()
+
+
+def test_a_posterior_far_from_normal_is_refused_with_advice():
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame(
+        {
+            "r": rng.choice(list("abcdefghij"), 60, p=[0.55] + [0.05] * 9),
+            "x": rng.normal(size=60),
+            "u": rng.choice(list("pqrs"), 60),
+        }
+    )
+    model = sr.Regression("r ~ x + u", "categorical")
+    for n_draws in (1000, 50):
+        with pytest.raises(sr.FitError, match="Merge rare levels") as caught:
+            sr.fit(model, data, n_draws=n_draws, seed=1)
+        assert "from_draws" in str(caught.value)
+
+
+@pytest.mark.parametrize("executor", ["serial", 2, 3])
+def test_fits_have_the_same_bits_whatever_the_workers(executor):
+    data = pd.concat([people(3000, seed=s) for s in range(3)], ignore_index=True)
+    plan = [sr.Regression("b ~ x + u"), sr.Regression("r ~ b", "categorical")]
+    one = sr.fit(plan, data, seed=1, n_draws=100, executor=executor)
+    two = sr.fit(plan, data, seed=1, n_draws=100)
+    for name in ("b", "r"):
+        pd.testing.assert_frame_equal(one.draws(name), two.draws(name), check_exact=True)
+
+
+def test_another_seed_gives_other_draws():
+    data = people(50)
+    model = sr.Regression("b ~ x")
+    one, two, three = (sr.fit(model, data, seed=s).draws("b") for s in (1, 1, 2))
+    pd.testing.assert_frame_equal(one, two, check_exact=True)
+    assert not np.allclose(one, three)
+    assert not np.allclose(*(sr.fit(model, data).draws("b") for _ in range(2)))
+
+
+# -- what is reported -----------------------------------------------------------------------------
+def separated_people():
+    data = people(120)
+    data["v"] = pd.Categorical(np.where(np.arange(120) < 6, "rare", "usual"), ["usual", "rare"])
+    data["o"] = np.where(data["v"] == "rare", 1, data["o"])
+    data["k"] = np.where(data["v"] == "rare", 0, data["k"])
+    data["r"] = data["r"].where(data["v"] != "rare", "low")
+    return data
+
+
+@pytest.mark.parametrize(
+    ("formula", "family", "parameters"),
+    [
+        ("o ~ x + v", "bernoulli", ["v[T.rare]"]),
+        ("k ~ x + v", "poisson", ["v[T.rare]"]),
+        ("r ~ x + v", "categorical", ["mid:v[T.rare]", "top:v[T.rare]"]),
+    ],
+)
+def test_separation_is_reported_by_variable_and_level(formula, family, parameters):
+    fitted = sr.fit(sr.Regression(formula, family), separated_people(), seed=1)
+    described = fitted.describe().droplevel("variable")
+    assert described.index[described["separated"]].tolist() == parameters
+    assert len(fitted.notes) == 1
+    assert "v[T.rare]" in fitted.notes[0]
+    assert (described.loc[parameters, "sd"] > 1.0).all()  # proper, and wide as the prior
+    risk = sr.attribute_risk(fitted, fitted.synthesize(1, seed=2))
+    assert fitted.notes[0] in risk.notes
+
+
+def test_a_separated_reference_level_is_reported():
+    data = separated_people()
+    data["v"] = data["v"].cat.reorder_categories(["rare", "usual"])
+    fitted = sr.fit(sr.Regression("o ~ x + v", "bernoulli"), data, seed=1)
+    assert "v[reference]" in fitted.notes[0]
+
+
+def test_numbers_that_settle_an_outcome_are_reported():
+    data = people(80)
+    data["o"] = (data["x"] > 0.2).astype(int)
+    fitted = sr.fit(sr.Regression("o ~ x + z", "bernoulli"), data, seed=1)
+    assert fitted.describe().loc[("o", "x"), "separated"]
+    assert "separated completely" in fitted.notes[0]
+
+
+def test_nothing_is_reported_where_nothing_is_separated():
+    fitted = sr.fit(sr.Regression("o ~ x + u", "bernoulli"), people(200), seed=1)
+    assert fitted.notes == ()
+    assert not fitted.describe()["separated"].any()
+
+
+def test_variance_inflation_is_that_of_a_regression_on_the_others():
+    data = people(200)
+    data["near"] = data["x"] + 0.1 * data["z"] + 0.05 * data["c"]
+    fitted = sr.fit(sr.Regression("b ~ x + z + near"), data, seed=1)
+    others = np.column_stack([np.ones(200), data["z"], data["near"]])
+    left = data["x"] - others @ np.linalg.lstsq(others, data["x"])[0]
+    expected = ((data["x"] - data["x"].mean()) ** 2).sum() / (left**2).sum()
+    vif = fitted.describe()["vif"].droplevel("variable")
+    assert vif["x"] == pytest.approx(expected, rel=1e-8)
+    assert np.isnan(vif["Intercept"])
+
+
+def test_a_level_that_nobody_has_keeps_its_prior():
+    data = people(100)
+    types = {"u": ["p", "q", "s", "unseen"]}
+    fitted = sr.fit(sr.Regression("b ~ u"), data, types=types, prior="paper", seed=1, n_draws=4000)
+    mean, sd, of_mean, of_sd = weighted_moments(fitted, "b", "u[T.unseen]")
+    assert abs(mean) < SIGMAS * of_mean
+    assert abs(sd - 2.0) < SIGMAS * of_sd
+
+
+# -- what is refused ------------------------------------------------------------------------------
+REFUSED = {
+    "collinear": ("b ~ x + I(2 * x)", {}, sr.DataError, "x, I(2 * x) are collinear"),
+    "collinear factor": ("b ~ u + twin", {}, sr.DataError, "are collinear"),
+    "constant": ("b ~ x + one", {}, sr.DataError, "one has the same value for every record"),
+    "constant response": ("one ~ x", {}, sr.DataError, "the response has the same value"),
+    "no noise": ("copy ~ x + b", {}, sr.DataError, "without any noise"),
+    "exact without conjugate": ("b ~ x", {"engine": "exact"}, sr.OptionError, "prior='conjugate'"),
+    "laplace with conjugate": (
+        "b ~ x", {"engine": "laplace", "prior": "conjugate"}, sr.OptionError, "drawn from exactly",
+    ),
+    "engine": ("b ~ x", {"engine": "laplac"}, sr.OptionError, "Did you mean 'laplace'"),
+    "prior": ("b ~ x", {"prior": "flat"}, sr.PriorError, "prior must be one of"),
+    "no parameter": ("b ~ x", {"prior": {"y": sr.Normal(0, 1)}}, sr.PriorError, "no parameter"),
+    "wrong kind": ("b ~ x", {"prior": {"x": sr.Exponential(1)}}, sr.PriorError, "of type Normal"),
+    "no draws": ("b ~ x", {"n_draws": 0}, sr.OptionError, "whole number from 1"),
+    "seed": ("b ~ x", {"seed": 1.5}, sr.OptionError, "seed must be a whole number"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_fitted_is_refused(name):
+    formula, options, error, message = REFUSED[name]
+    data = people(60).assign(one=4.0)
+    data["copy"] = 3.0 * data["b"] - data["x"]
+    data["twin"] = data["u"].astype(str) + "!"
+    with pytest.raises(error) as caught:
+        sr.fit(sr.Regression(formula), data, **options)
+    assert message in str(caught.value)
+
+
+def test_fewer_records_than_coefficients_need_the_conjugate_prior():
+    data = people(3)
+    model = sr.Regression("b ~ x + z")
+    with pytest.raises(sr.FitError, match="3 records for 3 coefficients"):
+        sr.fit(model, data, seed=1)
+    assert np.isfinite(sr.fit(model, data, prior="conjugate", seed=1).describe()["sd"]).all()
+    with pytest.raises(sr.FitError, match="too few records"):
+        sr.fit(model, data, prior=sr.Conjugate(np.inf, 0.0), seed=1)
+
+
+def test_the_conjugate_prior_is_for_gaussian_models():
+    with pytest.raises(sr.OptionError, match="for gaussian models"):
+        sr.fit(sr.Regression("k ~ x", "poisson"), people(), prior="conjugate")
