@@ -4,10 +4,13 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo applications test lint format bench clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/python examples/demo.py
+
+applications: $(VENV)/.runtime
+	$(BIN)/python examples/applications.py
 
 test: lint
 	$(BIN)/python -m pytest -n 2

@@ -124,6 +124,25 @@ def growth() -> dict[str, float]:
     return rows
 
 
+def fits() -> dict[str, float]:
+    """Fits and synthesis of the applications' models, 1,000 draws, and of many more records."""
+    people = sr.load_households()
+    models = {
+        "LogIncome ~ LogExpenditure": "gaussian",
+        "KidsCount ~ LogExpenditure + Urban": "poisson",
+        "Race ~ LogIncome": "categorical",
+    }
+    many = people.sample(100_000, replace=True, random_state=1, ignore_index=True)
+    rows = {}
+    for formula, family in models.items():
+        for data in (people, many):
+            columns = [name for name in data.columns if name in formula.replace("~", "+").split()]
+            model, used = sr.Regression(formula, family), data[columns]
+            name = f"{formula}, {len(data):,} records"
+            rows[f"{name} (s)"] = median_seconds(lambda m=model, d=used: sr.fit(m, d, seed=1), 3)
+    return rows
+
+
 def in_new_process(code: str, **environment: str) -> str:
     """Run code in a Python of its own."""
     done = subprocess.run(  # noqa: S603 - our own code
@@ -159,11 +178,16 @@ def costs() -> dict[str, float]:
 def main() -> None:
     """Print the tables and write them as JSON."""
     results = {}
-    for title, part in (("against numpy.exp", against_exp), ("growth", growth), ("costs", costs)):
+    for title, part in (
+        ("against numpy.exp", against_exp),
+        ("growth", growth),
+        ("fits", fits),
+        ("costs", costs),
+    ):
         results[title] = part()
         print(f"\n{title}")
         for name, value in results[title].items():
-            print(f"  {name:42s} {value:14,.3f}")
+            print(f"  {name:56s} {value:14,.3f}")
     path = Path("build/benchmarks.json")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(results, indent=2) + "\n")

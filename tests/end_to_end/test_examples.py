@@ -11,9 +11,9 @@ import pandas as pd
 ROOT = Path(__file__).parents[2]
 
 
-def run(script, folder):
+def run(script, folder, *arguments):
     return subprocess.run(
-        [sys.executable, "-W", "error", str(script)],
+        [sys.executable, "-W", "error", str(script), *arguments],
         cwd=folder,
         env={**os.environ, "PYTHONIOENCODING": "utf-8"},
         capture_output=True,
@@ -33,6 +33,18 @@ def test_the_demo_evaluates_the_sample_and_says_where_it_wrote(tmp_path):
     records = pd.read_csv(tmp_path / "build" / "demo" / "records.csv", index_col=0)
     assert len(records) == 5126
     assert records["probability"].between(0, 1).all()
+
+
+def test_the_applications_are_written_beside_the_papers_findings(tmp_path):
+    done = run(ROOT / "examples" / "applications.py", tmp_path, "2", str(tmp_path / "page"))
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "page" / "applications.md").read_text(encoding="utf-8")
+    kept = (ROOT / "docs" / "applications.md").read_text(encoding="utf-8")
+    for heading in re.findall("^#.*$", kept, re.MULTILINE):
+        assert heading in page
+    tables = [line for line in page.splitlines() if line.startswith("|")]
+    assert len(tables) == 3 * 2 + 2 + 4 + 5
+    assert (tmp_path / "page" / "applications.svg").read_text(encoding="utf-8").startswith("<?xml")
 
 
 def test_the_readmes_code_runs(tmp_path):

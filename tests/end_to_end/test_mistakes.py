@@ -49,6 +49,11 @@ def fit(plan=PLAN, data=None, table=None, **options):
     return sr.Synthesizer.from_draws(plan, data, DRAWS if table is None else table, **options)
 
 
+def fitted(formula="Income ~ Spending", data=None, *, family="gaussian", **options):
+    data = confidential() if data is None else data
+    return sr.fit(sr.Regression(formula, family), data, **{"seed": 1, **options})
+
+
 def evaluate(release=None, **options):
     return sr.attribute_risk(fit(), synthetic() if release is None else release, **options)
 
@@ -197,6 +202,53 @@ MISTAKES = {
     "unknown variable": (lambda: evaluate().marginal("income"), "Did you mean 'Income'"),
     "unknown record in joint": (lambda: evaluate().joint("x"), "1 label is not among"),
     "draws of an unknown variable": (lambda: fit().draws("Kids"), "is not synthesized"),
+    "collinear predictors": (
+        lambda: fitted("Income ~ Spending + I(Spending / 1000)"),
+        "are collinear",
+    ),
+    "a copy as a predictor": (
+        lambda: fitted("Income ~ Copy", confidential().assign(Copy=lambda d: 2 * d["Income"])),
+        "without any noise",
+    ),
+    "one value": (
+        lambda: fitted("Income ~ Country", confidential().assign(Country=826.5)),
+        "Country has the same value for every record",
+    ),
+    "an unknown prior": (lambda: fitted(prior="jeffreys"), "prior must be one of"),
+    "a prior of nothing": (
+        lambda: fitted(prior={"Spendings": sr.Normal(0, 1)}),
+        "Did you mean 'Spending'",
+    ),
+    "a prior for a level": (
+        lambda: fitted("Income ~ Region", prior={"Region[T.Mars]": sr.Normal(0, 1)}),
+        "It has Intercept, Region[*], Region[*], sigma",
+    ),
+    "exact draws of a count": (
+        lambda: fitted("Kids ~ 1", family="poisson", prior="conjugate"),
+        "for gaussian models",
+    ),
+    "data as a seed": (lambda: fitted(seed=confidential()), "seed must be a whole number"),
+    "data as n_draws": (lambda: fitted(n_draws=confidential()), "got a DataFrame"),
+    "data as m": (lambda: fitted().synthesize(confidential()), "got a DataFrame"),
+    "missing values in a fit": (
+        lambda: fitted(data=bad("Spending", [3, 7], np.nan)),
+        "missing values in Spending (2)",
+    ),
+    "a negative count in a fit": (
+        lambda: fitted("Kids ~ 1", bad("Kids", [3], -52_871), family="poisson"),
+        "1 value is not",
+    ),
+    "a raw twin in what is synthesized": (
+        lambda: fitted(
+            data=confidential().assign(Thousands=lambda d: d["Income"] / 1000)
+        ).synthesize(),
+        "'Thousands' gives the synthesized 'Income' away",
+    ),
+    "a refit of draws made elsewhere": (lambda: fit().refit(synthetic()), "made elsewhere"),
+    "a root that the model makes negative": (
+        lambda: fitted("sqrt(Kids) ~ 1").synthesize(seed=1),
+        "drawn below what a root can be",
+    ),
     "log of a guess below zero": (
         lambda: sr.attribute_risk(
             fit(

@@ -124,6 +124,43 @@ def test_a_saved_file_is_netcdf(tmp_path):
         assert set(file.variables) >= {"meta", "table", "array_coefficients_0"}
 
 
+def fitted_synthesizer():
+    data = people(60)
+    data["w"] = np.linspace(0.5, 2.0, 60)
+    plan = [
+        sr.Regression("log(b) ~ x", prior="conjugate"),
+        sr.Regression("k ~ log(b) + u", "poisson", weights="w", prior={"log(b)": sr.Normal(0, 1)}),
+        sr.Regression("r ~ z", "categorical"),
+    ]
+    return sr.fit(plan, data, seed=3, n_draws=60)
+
+
+def test_a_fit_comes_back_with_all_that_a_refit_needs(tmp_path):
+    synthesizer = fitted_synthesizer()
+    synthesizer.save(tmp_path / "s.nc")
+    again = sr.Synthesizer.load(tmp_path / "s.nc")
+    assert again.plan == synthesizer.plan
+    pd.testing.assert_frame_equal(again.describe(), synthesizer.describe(), check_exact=True)
+    one, two = (s.synthesize(2, seed=1) for s in (synthesizer, again))
+    for left, right in zip(one, two, strict=True):
+        pd.testing.assert_frame_equal(left, right, check_exact=True)
+    for name, refit in synthesizer.refit(one[0]).items():
+        other = again.refit(one[0])[name]
+        np.testing.assert_array_equal(refit.posterior.coefficients, other.posterior.coefficients)
+        assert refit.ess == other.ess
+
+
+def test_a_fit_lacking_a_part_is_a_file_error(tmp_path):
+    path = tmp_path / "s.nc"
+    fitted_synthesizer().save(path)
+    contents = storage.load(path, "a synthesizer")
+    for missing in ("fit_z_0", "fit_u_1", "fit_mode_2", "fit_spread_0", "fit_centre_1"):
+        arrays = {k: v for k, v in contents.arrays.items() if k != missing}
+        storage.save(path, Contents(contents.kind, contents.meta, arrays, contents.table))
+        with pytest.raises(sr.FileError, match="lacks"):
+            sr.Synthesizer.load(path)
+
+
 def test_two_hundred_mutated_files_give_a_file_error(tmp_path):
     synthesizer, release = two_gaussians(n_draws=4)
     path = tmp_path / "risk.nc"
