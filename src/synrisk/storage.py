@@ -23,7 +23,7 @@ import pandas as pd
 
 from synrisk.errors import FileError, counted
 
-FORMAT = 1
+FORMAT = 2
 _MARK = b"synrisk\x00"
 _DIGEST = 32
 _BLOCK = 1 << 20
