@@ -113,7 +113,7 @@ class Regression:
 
     def on_model_scale(self, values: npt.NDArray[Any]) -> FloatArray:
         """Return values of the response as the model's density takes them."""
-        return self.transform.apply(values.astype(np.float64))
+        return self.transform.apply(np.asarray(values, dtype=np.float64))
 
     def supports(self, values: npt.NDArray[Any], variable: Variable) -> BoolArray:
         """Tell for each value of the response whether the model can give it."""

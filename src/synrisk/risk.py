@@ -164,11 +164,20 @@ class Evaluation:
             log_g = _relative(np.sum(self.log_g, axis=0), log_v)
             return log_joint_paired(blocks, log_g, self.shape)
         n_records = len(blocks[0].truth)
-        total = np.zeros((n_records, *self.shape))
-        for block, table in zip(blocks, self._log_tables(blocks), strict=True):
-            wide = [n if axis in block.axes else 1 for axis, n in enumerate(self.shape)]
-            total += table.reshape(n_records, *wide)
-        return total.reshape(n_records, -1)
+        tables = [
+            table.reshape(
+                n_records, *(n if axis in block.axes else 1 for axis, n in enumerate(self.shape))
+            )
+            for block, table in zip(blocks, self._log_tables(blocks), strict=True)
+        ]
+        tables.sort(key=lambda table: -table.size)  # the others are added into the largest
+        total = tables[0]
+        for table in tables[1:]:
+            if np.broadcast_shapes(total.shape, table.shape) == total.shape:
+                total += table
+            else:
+                total = total + table
+        return np.ascontiguousarray(total).reshape(n_records, -1)
 
     def _log_tables(self, blocks: Sequence[ModelBlock]) -> list[FloatArray]:
         return [

@@ -43,14 +43,28 @@ def posterior(rng, family, n_columns, n_draws):
     )
 
 
-def case(families, shape, parents, n=7, n_draws=13, seed=0):
+def some_guesses(rng, family, n, size):
+    values = RESPONSES[family.name][1]
+    return np.stack([rng.permutation(values)[:size] for _ in range(n)])
+
+
+def even_guesses(rng, family, n, size):
+    """Evenly spaced, up or down; of a factor, all its levels."""
+    if family.makes_factor or family.name == "bernoulli":
+        return some_guesses(rng, family, n, size)
+    if family.name == "poisson":
+        return np.tile(np.arange(float(size)), (n, 1))
+    low, width = rng.normal(size=(n, 1)), rng.uniform(-3.0, 3.0, (n, 1))
+    return low + width * np.linspace(0.0, 1.0, size)
+
+
+def case(families, shape, parents, n=7, n_draws=13, seed=0, lay_out=some_guesses):
     """Blocks of a plan for the kernels and for the reference, with random terms and guesses."""
     rng = np.random.default_rng(seed)
     truth = np.stack([rng.integers(0, size, n) for size in shape], axis=1)
     compiled, reference, draws = [], [], []
     for own, family in enumerate(families):
-        values = RESPONSES[family.name][1]
-        guesses = np.stack([rng.permutation(values)[: shape[own]] for _ in range(n)])
+        guesses = lay_out(rng, family, n, shape[own])
         terms = [TermValues((), np.ones((n, 1)))]
         terms += [
             TermValues((axis,), rng.normal(size=(n, shape[axis], 2))) for axis in parents[own]
@@ -100,6 +114,47 @@ def test_the_paired_joint_equals_the_reference(seed):
     expected = plain.log_joint_paired(reference, log_g, log_v)
     found = log_joint_paired(compiled, log_g, shape)
     np.testing.assert_allclose(found, expected.reshape(found.shape), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [4, 5, 11, 12, 23, 60])
+@pytest.mark.parametrize("m", [1, 3])
+@pytest.mark.parametrize("family", [FAMILIES[0], FAMILIES[3]], ids=lambda f: f.name)
+def test_weights_by_multiplication_equal_the_reference(family, m, size):
+    """Even guesses under a log density of degree two: in tables and in the paired joint."""
+    shape, parents = (size, 3, size), ((), (0,), (1,))
+    families = [family, FAMILIES[2], family]
+    compiled, reference, draws = case(families, shape, parents, lay_out=even_guesses)
+    log_g = np.random.default_rng(1).normal(scale=3.0, size=(m, 13))
+    log_g -= log_g.max(axis=1, keepdims=True)
+    for one, other, of_model in zip(compiled, reference, draws, strict=True):
+        expected = plain.log_table(other, log_g, of_model.log_weights)
+        found = log_table(one, log_g, shape)
+        np.testing.assert_allclose(found, expected.reshape(found.shape), rtol=0, atol=1e-12)
+    log_v = sum(of_model.log_weights for of_model in draws)
+    expected = plain.log_joint_paired(reference, log_g, log_v)
+    found = log_joint_paired(compiled, log_g, shape)
+    np.testing.assert_allclose(found, expected.reshape(found.shape), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0, 1e3, 1e6])
+def test_even_guesses_far_from_the_model_equal_the_reference(scale):
+    """Products that would over- or underflow are not taken; errors stay relative to the logs."""
+    rng = np.random.default_rng(3)
+    of_model = posterior(rng, FAMILIES[0], 1, 9)
+    flat, places = flatten_terms([TermValues((), np.ones((4, 1)))], (), (11,))
+    guesses = scale * (rng.normal(size=(4, 1)) + np.linspace(-1.0, 1.0, 11))
+    truth, omega = np.array([[0], [5], [10], [3]]), np.array([1.0, 0.2, 2.0, 1.0])
+    laid = KernelDraws.of(FAMILIES[0], of_model)
+    block = ModelBlock(laid, 0, (), flat, places, guesses, truth, omega)
+    log_g = np.array([[0.0, -1.0, -5.0, -2.0, -3.0, -30.0, -2.0, -0.5, -900.0]])
+    mean, sigma = of_model.coefficients[:, 0, 0], of_model.auxiliary[:, 0]
+    log_f = -0.5 * ((guesses[:, :, None] - mean) / sigma) ** 2 - np.log(sigma)
+    at_truth = np.take_along_axis(log_f, truth[:, :, None], axis=1)
+    log_w = omega[:, None, None] * (log_f - at_truth) + of_model.log_weights
+    expected = logsumexp(log_w + log_g[0], axis=2) - logsumexp(log_w, axis=2)
+    size = np.abs(log_f).max()
+    found = log_table(block, log_g, (11,))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 + 1e-14 * size)
 
 
 @pytest.mark.parametrize("far", [0.0, 30.0, 1e3, 1e5])

@@ -28,6 +28,7 @@ class Family(ABC):
     makes_factor: ClassVar[bool] = False  # the response is a factor whatever its column's type
     is_continuous: ClassVar[bool] = False
     on_response_scale: ClassVar[bool] = False  # eta is measured as the response is
+    is_quadratic: ClassVar[bool] = False  # the log density is of degree two at most in y
     is_classification: ClassVar[bool] = False  # `events` part the records into classes
     is_ordered: ClassVar[bool] = True  # |guess − truth| means something
     wants: ClassVar[str]  # what a response must be, for messages

@@ -33,6 +33,7 @@ class Gaussian(Family):
     auxiliary: ClassVar[tuple[str, ...]] = ("sigma",)
     is_continuous: ClassVar[bool] = True
     on_response_scale: ClassVar[bool] = True
+    is_quadratic: ClassVar[bool] = True
     wants: ClassVar[str] = "finite numbers"
     compiled: ClassVar[Any] = (_varying, _base)
 

@@ -30,6 +30,7 @@ class Poisson(Family):
 
     name: ClassVar[str] = "poisson"
     aliases: ClassVar[tuple[str, ...]] = ("pois", "count")
+    is_quadratic: ClassVar[bool] = True  # but for log y!, which no draw changes
     wants: ClassVar[str] = "whole numbers from 0"
     compiled: ClassVar[Any] = (_varying, _base)
 

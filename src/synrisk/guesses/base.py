@@ -111,7 +111,8 @@ def _n_repeated(grid: Grid) -> int:
 def checked(grid: Grid, target: Target) -> Grid:
     """Return `grid` if its guesses are distinct, at least two a record, and in the support."""
     present = grid.present
-    n_few = int((present.sum(axis=1) < 2).sum())
+    enough = grid.is_complete and grid.n_guesses >= 2
+    n_few = 0 if enough else int((present.sum(axis=1) < 2).sum())
     if n_few:
         raise GuessError(
             f"Guesses for {target.name!r}: {counted(n_few, 'record has', 'records have')} fewer "
@@ -124,9 +125,10 @@ def checked(grid: Grid, target: Target) -> Grid:
             f"Guesses for {target.name!r} must be distinct; "
             f"{counted(n_repeated, 'record has', 'records have')} one twice."
         )
-    inside = target.regression.supports(
-        np.where(present, grid.values, target.truth[:, None]), target.variable
-    )
+    filled = grid.values
+    if not grid.is_complete:
+        filled = np.where(present, filled, target.truth[:, None])
+    inside = target.regression.supports(filled, target.variable)
     n_outside = int((~inside).any(axis=1).sum())
     if n_outside:
         raise GuessError(

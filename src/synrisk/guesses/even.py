@@ -95,7 +95,10 @@ def even_grid(
     values = low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, n)
     values[:, -1] = high
     if not target.is_whole:
-        values, truth = with_truth(values, target)
+        # As `with_truth`, by arithmetic: of even guesses the nearest is known by its number.
+        nearest = np.rint((target.truth - low) / (high - low) * (n - 1))
+        truth = np.clip(nearest, 0, n - 1).astype(np.int64)
+        values[np.arange(len(values)), truth] = target.truth
         return Grid(values, truth, np.ones(values.shape, dtype=bool), around_truth, notes)
     values, truth = with_truth(np.rint(values), target)
     present = np.ones(values.shape, dtype=bool)
