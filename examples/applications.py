@@ -222,7 +222,7 @@ def page(results: dict[str, list[Any]], n_releases: int) -> str:
 
 def main() -> None:
     """Compute everything and write the page and its picture."""
-    n_releases = int(sys.argv[1]) if len(sys.argv) > 1 else N_RELEASES
+    n_releases = max(2, int(sys.argv[1])) if len(sys.argv) > 1 else N_RELEASES
     folder = Path(sys.argv[2]) if len(sys.argv) > 2 else ROOT / "docs"
     folder.mkdir(parents=True, exist_ok=True)
     results = {

@@ -211,7 +211,7 @@ class _Encoder:
             raise error(
                 f"{what}: C({name}) has no level for {counted(n_unknown, 'value')} of {name!r} "
                 "that the confidential data lack, so the model gives no probability there. "
-                f"Use guesses among the values that occur, or {name!r} without C()."
+                f"Use {name!r} without C(), or guesses among the values that occur."
             )
         return codes.astype(np.int64)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -32,6 +32,25 @@ class Serial:
         return map(function, items)
 
 
+@dataclass(frozen=True, eq=False)
+class _Foreign:
+    """Somebody else's executor, whose results are counted."""
+
+    own: Any
+
+    def map(self, function: Callable[[_T], _R], items: Iterable[_T], /) -> Iterator[_R]:
+        """Apply `function` to each item."""
+        given = list(items)
+        results = self.own.map(function, given)
+        collected = list(results) if isinstance(results, Iterable) else []
+        if len(collected) != len(given):
+            raise OptionError(
+                f"executor: its map gave {len(collected):,} results for {len(given):,} pieces of "
+                "work."
+            )
+        return iter(collected)
+
+
 @dataclass(frozen=True)
 class Workers:
     """An executor to be opened, and how many blocks it works on at once."""
@@ -54,8 +73,13 @@ def workers(spec: Any) -> Workers:
         return Workers(1, lambda: nullcontext(Serial()))
     if isinstance(spec, numbers.Integral) and not isinstance(spec, bool) and int(spec) >= 1:
         return _threads(int(spec))
+    if isinstance(spec, ProcessPoolExecutor):
+        raise OptionError(
+            "executor: processes would need their own copy of the data; use threads, which the "
+            "kernels let run at once."
+        )
     if callable(getattr(spec, "map", None)) and not hasattr(spec, "columns"):  # not a frame
-        return Workers(_n_cores(), lambda: nullcontext(spec))
+        return Workers(_n_cores(), lambda: nullcontext(_Foreign(spec)))
     raise OptionError(
         "executor must be None or 'threads' (a thread for each core), 'serial', a number of "
         f"threads, or an object with a map method; got {type(spec).__name__}."

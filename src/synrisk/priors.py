@@ -23,15 +23,18 @@ class Normal:
     Examples
     --------
     >>> Normal(0, 2)
-    Normal(mean=0, sd=2)
+    Normal(mean=0.0, sd=2.0)
     """
 
     mean: float
     sd: float
 
     def __post_init__(self) -> None:
-        if not _is_number(self.mean) or not _is_number(self.sd) or self.sd <= 0:
-            raise PriorError("Normal(mean, sd) takes two finite numbers, the second above 0.")
+        if not (_is_number(self.mean) and _is_scale(self.sd)):
+            raise PriorError(
+                "Normal(mean, sd) takes two finite numbers, the second above 0, neither extreme."
+            )
+        _as_floats(self)
 
     def __str__(self) -> str:
         return f"Normal({self.mean:.4g}, {self.sd:.4g})"
@@ -50,8 +53,9 @@ class Exponential:
     rate: float
 
     def __post_init__(self) -> None:
-        if not _is_number(self.rate) or self.rate <= 0:
-            raise PriorError("Exponential(rate) takes a finite number above 0.")
+        if not _is_scale(self.rate):
+            raise PriorError("Exponential(rate) takes a finite number above 0, not extreme.")
+        _as_floats(self)
 
     def __str__(self) -> str:
         return f"Exponential({self.rate:.4g})"
@@ -78,13 +82,15 @@ class Conjugate:
     df: float = 1.0
 
     def __post_init__(self) -> None:
-        wide = isinstance(self.scale, numbers.Real) and float(self.scale) == math.inf
-        if not (wide or (_is_number(self.scale) and self.scale > 0)):
+        wide = isinstance(self.scale, numbers.Real) and self.scale == math.inf
+        if not (wide or _is_scale(self.scale)):
             raise PriorError("Conjugate: scale must be a number above 0; it may be infinite.")
         if not _is_number(self.df) or self.df < 0:
-            raise PriorError("Conjugate: df must be a finite number from 0.")
+            raise PriorError("Conjugate: df must be a finite number from 0, not extreme.")
+        _as_floats(self)
 
 
+_LARGEST = 1e50  # of a prior's numbers; squares must not overflow
 # A prior as users give it: a name, one prior for all coefficients, or priors by parameter.
 PriorSpec: TypeAlias = str | Normal | Conjugate | Mapping[str, Normal | Exponential]
 _NAMES = ("default", "paper", "conjugate")
@@ -133,4 +139,13 @@ def prior_from_json(stored: Any) -> Any:
 
 def _is_number(value: object) -> bool:
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    return real and math.isfinite(float(value))  # type: ignore[arg-type]
+    return real and -_LARGEST < value < _LARGEST  # type: ignore[operator]
+
+
+def _is_scale(value: object) -> bool:
+    return _is_number(value) and value > 1.0 / _LARGEST  # type: ignore[operator]
+
+
+def _as_floats(prior: Any) -> None:
+    for name, value in vars(prior).items():
+        object.__setattr__(prior, name, float(value))

@@ -87,7 +87,9 @@ class Factor:
         logical = all(isinstance(level, bool | np.bool_) for level in self.levels)
 
         def key(label: Label) -> str:
-            return _key(label).lower() if logical else _key(label)  # R writes TRUE, Python True
+            return (
+                label_key(label).lower() if logical else label_key(label)
+            )  # R writes TRUE, Python True
 
         by_key = {key(level): code for code, level in enumerate(self.levels)}
         absent = by_key.get(MISSING_LABEL, _ABSENT)
@@ -115,7 +117,7 @@ class Factor:
 Variable: TypeAlias = Numeric | Factor
 
 
-def _key(value: Label) -> str:
+def label_key(value: Label) -> str:
     """Return what makes two labels the same level: 1, 1.0 and "1" are one."""
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
@@ -291,7 +293,7 @@ def check_types(types: Any, frame: pd.DataFrame) -> None:
                     f"types[{name!r}] must be 'category', 'numeric', or a list of levels "
                     f"(the first is the reference); got {declared!r}."
                 )
-        elif len({_key(level) for level in declared}) != len(declared) or len(declared) < 2:
+        elif len({label_key(level) for level in declared}) != len(declared) or len(declared) < 2:
             raise OptionError(f"types[{name!r}]: give at least two levels, each once.")
 
 
@@ -310,7 +312,7 @@ def text_columns(types: Types | None) -> dict[str, list[str]]:
                 f"{type(declared).__name__}."
             )
     return {
-        name: [] if isinstance(declared, str) else [_key(level) for level in declared]
+        name: [] if isinstance(declared, str) else [label_key(level) for level in declared]
         for name, declared in (types or {}).items()
         if not isinstance(declared, str) or declared in _CATEGORY_WORDS
     }
@@ -375,11 +377,16 @@ def _observed_levels(values: pd.Series[Any]) -> tuple[Label, ...]:
     if all(isinstance(value, float) and value.is_integer() for value in observed):
         observed = [int(value) for value in observed]  # integers with gaps arrive as floats
     if len({type(value) for value in observed}) > 1:
-        return tuple(sorted(observed, key=_key))
+        return tuple(sorted(observed, key=label_key))
     return tuple(sorted(observed))
 
 
 def _with_missing_level(factor: Factor, values: pd.Series[Any], missing: Missing) -> Factor:
+    if bool((values.astype(object) == MISSING_LABEL).any()):
+        raise DataError(
+            f"Column {factor.name!r} holds the text {MISSING_LABEL!r}, which stands for missing "
+            "values here; rename that level, or make its values missing."
+        )
     if missing == "level" and values.isna().any() and MISSING_LABEL not in factor.levels:
         return Factor(factor.name, (*factor.levels, MISSING_LABEL), factor.declared)
     return factor

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from synrisk.chunks import chunks
@@ -23,7 +22,14 @@ from synrisk.executors import Executor
 from synrisk.model import Model
 from synrisk.plan import Regression
 from synrisk.preparation import Confidential
-from synrisk.schema import MISSING_LABEL, Factor, FloatArray, Variable
+from synrisk.schema import (
+    MISSING_LABEL,
+    Factor,
+    FloatArray,
+    Variable,
+    as_real_numbers,
+    label_key,
+)
 from synrisk.seeds import stream
 
 _MOST_FOLDED = 0.01  # the share of negative roots that may be squared
@@ -104,15 +110,20 @@ def _draw_chunk(
         rng = stream(seed, "synthesis", dataset=number, variable=name, chunk=chunk)
         on_model_scale = _draw(model, eta, auxiliary, rng)
         drawn.n_folded[name] = regression.transform.n_folded(on_model_scale)
-        values = regression.transform.inverse(on_model_scale)
+        variable = confidential.schema.variables[name]
+        with np.errstate(over="ignore"):
+            values = _as_stored(
+                regression.transform.inverse(on_model_scale),
+                regression,
+                variable,
+                confidential.data[name].dtype,
+            )
         n_bad = int((~np.isfinite(values)).sum())
         if n_bad:
             raise FitError(
-                f"Synthetic dataset {number + 1}: {name!r} is beyond what numbers can hold for "
+                f"Synthetic dataset {number + 1}: {name!r} is beyond what its column can hold for "
                 f"{counted(n_bad, 'row')}; check the model's formula and predictors."
             )
-        variable = confidential.schema.variables[name]
-        values = _as_stored(values, regression, variable, confidential.data[name].dtype)
         drawn.values[name] = values
         columns[name] = values.astype(np.int64) if isinstance(variable, Factor) else values
     return drawn
@@ -173,44 +184,60 @@ def _check_folded(model: Model, n_folded: int, n_rows: int, number: int) -> None
 
 def _frame(confidential: Confidential, values: dict[str, FloatArray]) -> pd.DataFrame:
     """Return the confidential frame with its synthesized columns replaced, types kept."""
-    data = confidential.data
-    columns = {
-        name: _as_column(data[name], confidential.schema.variables[name], drawn)
-        for name, drawn in values.items()
-    }
-    return data.assign(**columns)
+    frame = confidential.data.copy(deep=False)
+    gaps = confidential.schema.missing == "level"
+    for name, drawn in values.items():
+        variable = confidential.schema.variables[name]
+        if isinstance(variable, Factor):
+            frame[name] = _as_levels(frame[name], variable, drawn, gaps=gaps)
+        else:
+            frame[name] = _as_numbers(frame[name], drawn)
+    return frame
 
 
-def _as_column(original: pd.Series[Any], variable: Variable, drawn: FloatArray) -> Any:
-    """Return drawn values as a column of the original's type."""
+def _as_levels(
+    original: pd.Series[Any], variable: Factor, drawn: FloatArray, *, gaps: bool
+) -> pd.Series[Any]:
+    """Return drawn levels as a column of the original's type, missing ones missing again."""
+    dtype: Any = original.dtype
+    is_categorical = isinstance(dtype, pd.CategoricalDtype)
+    present = dtype.categories if is_categorical else original.dropna().unique()
+    as_stored = {label_key(value): value for value in present}
+    labels = np.empty(len(variable.levels), dtype=object)
+    for code, level in enumerate(variable.levels):
+        gap = gaps and level == MISSING_LABEL
+        labels[code] = None if gap else as_stored.get(label_key(level), level)
+    values = labels[drawn.astype(np.int64)]
+    if is_categorical:
+        known = pd.Categorical(values, dtype=dtype)
+        return pd.Series(known, index=original.index)
+    column = pd.Series(values, index=original.index, dtype=object)
+    with contextlib.suppress(ValueError, TypeError):  # a declared level of another type
+        return column.astype(dtype)
+    return column
+
+
+def _as_numbers(original: pd.Series[Any], drawn: FloatArray) -> pd.Series[Any]:
+    """Return drawn numbers as a column of the original's type where it can hold them."""
     kinds, dtype = pd.api.types, original.dtype
-    if isinstance(variable, Factor):
-        labels: npt.NDArray[Any] = variable.decode(drawn)
-        missing = np.array([label == MISSING_LABEL for label in labels])
-        labels[missing] = None
-        if isinstance(dtype, pd.CategoricalDtype):
-            return pd.Series(_as_categories(labels, dtype), index=original.index)
-        column = pd.Series(labels, index=original.index, dtype=object)
-        with contextlib.suppress(ValueError, TypeError):  # a declared level of another type
-            return column.astype(dtype)
-        return column
-    if kinds.is_integer_dtype(dtype) or kinds.is_bool_dtype(dtype):
-        if kinds.is_bool_dtype(dtype):
-            return pd.Series(drawn.astype(bool), index=original.index).astype(dtype)
-        if np.abs(drawn).max(initial=0.0) < _LARGEST_WHOLE:
-            whole = pd.Series(drawn.astype(np.int64), index=original.index)
-            with contextlib.suppress(ValueError, OverflowError, TypeError):
-                as_before = whole.astype(dtype)
-                if (as_before == whole).all():
-                    return as_before
-            return whole  # the original type is too narrow for a value
+    column = pd.Series(drawn, index=original.index)
+    whole = bool((drawn == np.rint(drawn)).all()) and bool((np.abs(drawn) < _LARGEST_WHOLE).all())
+    if kinds.is_bool_dtype(dtype):
+        return column.astype(dtype) if set(np.unique(drawn)) <= {0.0, 1.0} else column
+    if kinds.is_integer_dtype(dtype) and whole:
+        integers = column.astype(np.int64)
+        with contextlib.suppress(ValueError, OverflowError, TypeError):
+            as_before = integers.astype(dtype)
+            if bool((as_before == integers).all()):
+                return as_before
+        return integers  # the original type is too narrow for a value
     if kinds.is_float_dtype(dtype):
-        return pd.Series(drawn, index=original.index).astype(dtype)
-    return pd.Series(drawn, index=original.index)
+        return column.astype(dtype)
+    was_whole = not kinds.is_numeric_dtype(dtype) and _is_whole(original)
+    return column.astype(np.int64) if whole and was_whole else column
 
 
-def _as_categories(labels: npt.NDArray[Any], dtype: pd.CategoricalDtype) -> pd.Categorical:
-    """Return labels as a categorical column, matched by their text where types differ."""
-    by_text = {str(category): category for category in dtype.categories}
-    matched = [None if label is None else by_text.get(str(label), label) for label in labels]
-    return pd.Categorical(matched, dtype=dtype)
+def _is_whole(original: pd.Series[Any]) -> bool:
+    """Tell whether a column of objects or text holds whole numbers."""
+    numbers, n_text = as_real_numbers(original)
+    return not n_text and bool((numbers == np.rint(numbers)).all())

@@ -17,6 +17,7 @@ from synrisk.errors import (
     DataError,
     DrawsError,
     OptionError,
+    PriorError,
     SyntheticDataError,
     counted,
     got,
@@ -29,6 +30,7 @@ from synrisk.interchange import read_draws, split_rename
 from synrisk.io import TableLike, read_table
 from synrisk.model import Model, describe_models
 from synrisk.plan import Plan, Regression
+from synrisk.posterior import parameter_names
 from synrisk.preparation import Confidential
 from synrisk.priors import PriorSpec, check_prior
 from synrisk.release import Released, read_release
@@ -40,6 +42,7 @@ from synrisk.twins import refuse_twins
 
 EngineName: TypeAlias = Literal["auto", "exact", "laplace"]
 _ENGINES = ("auto", "exact", "laplace")
+_MOST_DRAWS = 1_000_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -139,7 +142,7 @@ class Synthesizer:
         executor
             As in `attribute_risk`.
         """
-        if isinstance(m, bool) or not isinstance(m, numbers.Integral) or m < 1:
+        if not _is_count(m):
             raise OptionError(f"m must be a whole number from 1; got {got(m)}.")
         team = workers(executor)
         with team.open() as opened:
@@ -168,7 +171,11 @@ class Synthesizer:
         dict
             By synthesized variable: the posterior, its effective number of draws and k̂.
         """
-        (released,) = read_release(self.confidential, synthetic)
+        released, *others = read_release(self.confidential, synthetic)
+        if others:
+            raise OptionError(
+                f"refit takes one synthetic dataset at a time; got {1 + len(others)}."
+            )
         team = workers(executor)
         with team.open() as opened:
             return {
@@ -324,10 +331,12 @@ def fit(
         ``"default"``: weakly informative and scaled to the data as rstanarm's are. ``"paper"``:
         Normal(0, 2) on coefficients, without scaling, the intercept and sigma as by default.
         ``"conjugate"`` or `Conjugate`: for gaussian models, drawn from exactly. `Normal` for all
-        coefficients, or a dict of priors by parameter. A regression's own prior goes first.
+        coefficients, or a dict of priors by parameter, each for every model that has it. A
+        regression's own prior goes first.
     engine
-        ``"auto"``: ``"exact"`` under the conjugate prior, else ``"laplace"``: the posterior mode,
-        t proposals about it and importance weights, which are kept with the draws.
+        ``"auto"``: ``"exact"`` for gaussian models (sigma from its own posterior, coefficients
+        given it), else ``"laplace"``: the posterior mode, t proposals about it and importance
+        weights, which are kept with the draws.
     seed
         A whole number; None takes one from the system.
     missing
@@ -341,8 +350,10 @@ def fit(
         None or ``"threads"`` uses a thread for each core, ``"serial"`` one; a number is a number
         of threads; or an object with a ``map`` method. Results are the same to the last bit.
     """
-    if isinstance(n_draws, bool) or not isinstance(n_draws, numbers.Integral) or n_draws < 1:
-        raise OptionError(f"n_draws must be a whole number from 1; got {got(n_draws)}.")
+    if not _is_count(n_draws) or n_draws > _MOST_DRAWS:
+        raise OptionError(
+            f"n_draws must be a whole number from 1 to {_MOST_DRAWS:,}; got {got(n_draws)}."
+        )
     if not isinstance(engine, str) or engine not in _ENGINES:
         raise OptionError(
             f"engine must be one of {listed(_ENGINES)}; got {got(engine)}."
@@ -350,10 +361,13 @@ def fit(
         )
     team, start, common = workers(executor), checked_seed(seed), check_prior(prior)
     confidential = Confidential.read(regressions, data, types=types, id_column=id, missing=missing)
+    designs = [confidential.design(regression) for regression in confidential.plan.regressions]
+    chosen = _priors_by_model(confidential, designs, common)
     models = []
     with team.open() as opened:
-        for regression in confidential.plan.regressions:
-            design = confidential.design(regression)
+        for regression, design, of_model in zip(
+            confidential.plan.regressions, designs, chosen, strict=True
+        ):
             matrix, values, omega = _rows(confidential, design, regression)
             posterior, how = fit_regression(
                 regression,
@@ -362,7 +376,7 @@ def fit(
                 matrix,
                 values,
                 omega,
-                prior=common if regression.prior is None else regression.prior,
+                prior=of_model,
                 engine=engine,
                 n_draws=int(n_draws),
                 seed=start,
@@ -371,6 +385,39 @@ def fit(
             weights = confidential.record_weights(regression)
             models.append(Model(regression, design, posterior, weights, how))
     return Synthesizer(confidential, tuple(models))
+
+
+def _priors_by_model(
+    confidential: Confidential, designs: Sequence[Design], common: PriorSpec
+) -> list[PriorSpec]:
+    """Return each model's own prior or, of the common one, what concerns it."""
+    regressions = confidential.plan.regressions
+    if not isinstance(common, Mapping):
+        return [common if r.prior is None else r.prior for r in regressions]
+    chosen: list[PriorSpec] = []
+    used: set[str] = set()
+    public: dict[str, None] = {}
+    for regression, design in zip(regressions, designs, strict=True):
+        if regression.prior is not None:
+            chosen.append(regression.prior)
+            continue
+        family = regression.distribution
+        variable = confidential.schema.variables[regression.response]
+        known = {*parameter_names(design, family, variable), *map(str, design.columns)}
+        chosen.append({name: prior for name, prior in common.items() if name in known})
+        used |= known
+        public |= dict.fromkeys([*(c.public for c in design.columns), *family.auxiliary])
+    unknown = [name for name in common if name not in used]
+    if unknown:
+        raise PriorError(
+            f"prior= names {unknown[0]!r}, which is no parameter of these models."
+            f"{nearest(unknown[0], public)} They have {listed(public)}."
+        )
+    return chosen
+
+
+def _is_count(value: object) -> bool:
+    return not isinstance(value, bool) and isinstance(value, numbers.Integral) and int(value) >= 1
 
 
 def _rows(

@@ -221,7 +221,7 @@ MISTAKES = {
     ),
     "a prior for a level": (
         lambda: fitted("Income ~ Region", prior={"Region[T.Mars]": sr.Normal(0, 1)}),
-        "It has Intercept, Region[*], Region[*], sigma",
+        "They have Intercept, Region[*], sigma",
     ),
     "exact draws of a count": (
         lambda: fitted("Kids ~ 1", family="poisson", prior="conjugate"),

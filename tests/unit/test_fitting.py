@@ -200,6 +200,12 @@ def test_a_laplace_refit_is_the_fit_to_the_stack():
         assert abs(own_sd - sd) < SIGMAS * np.sqrt(2) * of_sd
 
 
+def test_a_refit_takes_one_dataset():
+    fitted = sr.fit(sr.Regression("b ~ x"), people(40), seed=1, n_draws=10)
+    with pytest.raises(sr.OptionError, match="one synthetic dataset at a time; got 2"):
+        fitted.refit(fitted.synthesize(2, seed=1))
+
+
 def test_draws_made_elsewhere_cannot_be_refitted():
     data = people(30)
     draws = pd.DataFrame({"Intercept": [10.0, 10.1], "sigma": [1.0, 1.1]})
@@ -335,6 +341,25 @@ def test_a_separated_reference_level_is_reported():
     assert "v[reference]" in fitted.notes[0]
 
 
+def test_a_complete_separation_names_its_level():
+    data = people(80).assign(o=lambda d: (d["u"] == "q").astype(int))
+    fitted = sr.fit(sr.Regression("o ~ u", "bernoulli"), data, seed=1)
+    assert "separated completely by u[T.q]" in fitted.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("family", "value"), [("poisson", 0), ("bernoulli", 1), ("bernoulli", 0), ("categorical", 1)]
+)
+def test_one_outcome_for_all_is_reported(family, value):
+    data = people(50).assign(y=value)
+    types = {"y": [1, 2]} if family == "categorical" else None
+    fitted = sr.fit(sr.Regression("y ~ x", family), data, seed=1, types=types)
+    assert fitted.notes == (
+        "y has the same outcome for every record, so its coefficients are the prior's.",
+    )
+    assert np.isfinite(fitted.describe()["sd"]).all()
+
+
 def test_numbers_that_settle_an_outcome_are_reported():
     data = people(80)
     data["o"] = (data["x"] > 0.2).astype(int)
@@ -377,7 +402,11 @@ REFUSED = {
     "constant": ("b ~ x + one", {}, sr.DataError, "one has the same value for every record"),
     "constant response": ("one ~ x", {}, sr.DataError, "the response has the same value"),
     "no noise": ("copy ~ x + b", {}, sr.DataError, "without any noise"),
-    "exact without conjugate": ("b ~ x", {"engine": "exact"}, sr.OptionError, "prior='conjugate'"),
+    "zeros": ("b ~ x + zero", {}, sr.DataError, "zero has the same value for every record"),
+    "the same but for rounding": ("b ~ rounded", {}, sr.DataError, "rounded has the same value"),
+    "extreme predictor": ("b ~ huge", {}, sr.DataError, "a predictor is on an extreme scale"),
+    "extreme response": ("tiny ~ x", {}, sr.DataError, "the response is on an extreme scale"),
+    "too many draws": ("b ~ x", {"n_draws": 10**13}, sr.OptionError, "to 1,000,000"),
     "laplace with conjugate": (
         "b ~ x", {"engine": "laplace", "prior": "conjugate"}, sr.OptionError, "drawn from exactly",
     ),
@@ -396,19 +425,131 @@ def test_what_cannot_be_fitted_is_refused(name):
     data = people(60).assign(one=4.0)
     data["copy"] = 3.0 * data["b"] - data["x"]
     data["twin"] = data["u"].astype(str) + "!"
+    data["zero"], data["rounded"] = 0.0, np.where(data["x"] > 0, 0.3, 0.1 + 0.2)
+    data["huge"], data["tiny"] = 1e170 * data["x"], 1e-170 * data["x"]
     with pytest.raises(error) as caught:
         sr.fit(sr.Regression(formula), data, **options)
     assert message in str(caught.value)
 
 
-def test_fewer_records_than_coefficients_need_the_conjugate_prior():
+def test_a_flat_prior_needs_records_for_every_coefficient():
     data = people(3)
-    model = sr.Regression("b ~ x + z")
-    with pytest.raises(sr.FitError, match="3 records for 3 coefficients"):
-        sr.fit(model, data, seed=1)
-    assert np.isfinite(sr.fit(model, data, prior="conjugate", seed=1).describe()["sd"]).all()
+    flat = sr.Conjugate(np.inf, 0.0)
     with pytest.raises(sr.FitError, match="too few records"):
-        sr.fit(model, data, prior=sr.Conjugate(np.inf, 0.0), seed=1)
+        sr.fit(sr.Regression("b ~ x + z"), data, prior=flat, seed=1)
+    data = people(40).assign(w=lambda d: (d["u"] != "s").astype(float))
+    with pytest.raises(sr.FitError, match="some coefficient is not settled"):
+        sr.fit(sr.Regression("b ~ u", weights="w"), data, prior=flat, seed=1)
+    with pytest.raises(sr.FitError, match="too small weights"):
+        sr.fit(
+            sr.Regression("b ~ x", weights="w"), data.assign(w=1e-6), prior=sr.Conjugate(10, 0.1)
+        )
+
+
+def test_counts_that_drown_in_rounding_are_refused():
+    x = np.random.default_rng(5).normal(size=300)
+    counts = np.floor(1e15 * np.exp(0.1 * x + 0.2 * np.random.default_rng(7).normal(size=300)))
+    with pytest.raises(sr.FitError, match="Count in larger units"):
+        sr.fit(sr.Regression("k ~ x", "poisson"), pd.DataFrame({"k": counts, "x": x}), seed=1)
+
+
+def test_exact_draws_are_for_gaussian_models():
+    with pytest.raises(sr.OptionError, match="engine='exact' is for gaussian models"):
+        sr.fit(sr.Regression("k ~ x", "poisson"), people(), engine="exact")
+
+
+def test_a_noise_free_response_is_seen_without_an_intercept():
+    data = people(60).assign(y=lambda d: 2.0 * d["x"], shifted=lambda d: 5.0 + 0.0 * d["x"])
+    with pytest.raises(sr.DataError, match="without any noise"):
+        sr.fit(sr.Regression("y ~ 0 + x"), data, seed=1)
+    apart = data["x"] - data["x"].mean()
+    noisy = data.assign(apart=apart, z5=5.0 + 2.0 * apart)
+    assert sr.fit(sr.Regression("z5 ~ 0 + apart"), noisy, seed=1).describe()["sd"].gt(0).all()
+
+
+def by_quadrature(x, y, priors, rate):
+    """Posterior mean and sd of the coefficients and sigma of a gaussian model, exactly.
+
+    Priors are on the coefficients of `x` as it is; the first column is the intercept.
+    """
+    centre, width = np.array(priors).T
+    logs = np.linspace(np.log(y.std()) - 25, np.log(y.std()) + 12, 60_001)
+    sigma2 = np.exp(2 * logs)
+    log_p, means, variances = [], [], []
+    for one in sigma2:
+        precision = x.T @ x / one + np.diag(width**-2.0)
+        mean = np.linalg.solve(precision, x.T @ y / one + centre / width**2)
+        log_p.append(
+            -0.5 * np.sum((y - x @ mean) ** 2) / one
+            - 0.5 * np.sum(((mean - centre) / width) ** 2)
+            - 0.5 * np.linalg.slogdet(precision)[1]
+        )
+        means.append(mean)
+        variances.append(np.diag(np.linalg.inv(precision)))
+    log_p = np.array(log_p) - len(y) * logs + logs - rate * np.exp(logs)
+    p = np.exp(log_p - log_p.max())
+    p /= p.sum()
+    mean = p @ np.array(means)
+    sd = np.sqrt(p @ (np.array(variances) + (np.array(means) - mean) ** 2))
+    sigma = p @ np.exp(logs)
+    return np.append(mean, sigma), np.append(sd, np.sqrt(p @ (np.exp(logs) - sigma) ** 2))
+
+
+HARD = {
+    "four records nearly on a line": (np.arange(4.0) - 1.5, [0.0, 1.0, 2.01, 3.0], (1.5, 3.0)),
+    "three records": (np.array([-1.0, -0.5, 1.5]), [0.3, -1.1, 0.9], (0.0, 2.0)),
+    "two records": (np.array([-1.0, 1.0]), [0.3, -1.1], (0.0, 2.0)),
+    "a prior against the data": (
+        (lambda x: x - x.mean())(np.random.default_rng(0).normal(size=20)),
+        np.random.default_rng(1).normal(size=20),
+        (10.0, 1.0),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_gaussian_posteriors_that_are_far_from_normal_are_exact(name):
+    x, y, intercept = HARD[name]
+    data = pd.DataFrame({"x": x, "y": y})
+    prior = {
+        "Intercept": sr.Normal(*intercept), "x": sr.Normal(0.0, 2.0), "sigma": sr.Exponential(0.7)
+    }  # fmt: skip
+    design = np.column_stack([np.ones(len(x)), x])
+    expected, spread = by_quadrature(design, np.array(y), [intercept, (0.0, 2.0)], 0.7)
+    fitted = sr.fit(sr.Regression("y ~ x"), data, prior=prior, n_draws=20_000, seed=4)
+    for k, parameter in enumerate(["Intercept", "x", "sigma"]):
+        mean, sd, of_mean, of_sd = weighted_moments(fitted, "y", parameter)
+        assert abs(mean - expected[k]) < SIGMAS * of_mean
+        assert abs(sd - spread[k]) < SIGMAS * of_sd
+    if name != "three records":  # there Laplace is near enough
+        with pytest.raises(sr.FitError, match=r"engine='auto'|no posterior mode"):
+            sr.fit(sr.Regression("y ~ x"), data, prior=prior, seed=4, engine="laplace")
+
+
+def test_laplace_and_exact_draws_of_a_gaussian_model_agree():
+    data = people(80)
+    one, two = (
+        sr.fit(sr.Regression("b ~ x + u"), data, n_draws=8000, seed=1, engine=engine)
+        for engine in ("exact", "laplace")
+    )
+    for name in ("Intercept", "x", "u[T.q]", "sigma"):
+        mean, sd, of_mean, of_sd = weighted_moments(two, "b", name)
+        assert abs(weighted_moments(one, "b", name)[0] - mean) < SIGMAS * np.sqrt(2) * of_mean
+        assert abs(weighted_moments(one, "b", name)[1] - sd) < SIGMAS * np.sqrt(2) * of_sd
+    np.testing.assert_allclose(one.describe()["mode"], two.describe()["mode"], rtol=0.05)
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e4, 1e9])
+@pytest.mark.parametrize("engine", ["exact", "laplace"])
+def test_a_response_may_be_in_any_unit(unit, engine):
+    """Scaled priors make the posterior follow the unit."""
+    data = people(200)
+    fits = [
+        sr.fit(sr.Regression("b ~ x"), data.assign(b=data["b"] * by), seed=1, engine=engine)
+        for by in (1.0, unit)
+    ]
+    one, two = (fitted.describe()[["mean", "sd"]] for fitted in fits)
+    np.testing.assert_allclose(one * unit, two, rtol=1e-5)
 
 
 def test_the_conjugate_prior_is_for_gaussian_models():

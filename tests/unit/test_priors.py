@@ -1,5 +1,7 @@
 """Priors: what users write, how it is scaled, and that describe shows it."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from helpers.cases import people
@@ -72,6 +74,22 @@ def test_priors_by_parameter_level_and_regression():
     assert described["c", "x"] == normal(0, 9)
 
 
+def test_a_common_dict_serves_the_models_that_have_the_parameter():
+    plan = [sr.Regression("b ~ 1"), sr.Regression("c ~ x"), sr.Regression("r ~ x", "categorical")]
+    prior = {"top:x": sr.Normal(0, 3), "x": sr.Normal(0, 2)}  # in whatever order
+    found = sr.fit(plan, people(80), prior=prior, seed=1).describe()["prior"]
+    assert found["c", "x"] == found["r", "mid:x"] == normal(0, 2)
+    assert found["r", "top:x"] == normal(0, 3)
+    with pytest.raises(sr.PriorError, match="no parameter of these models"):
+        sr.fit(plan, people(80), prior={"xx": sr.Normal(0, 1)}, seed=1)
+
+
+def test_fractions_are_numbers():
+    half = sr.Normal(Fraction(1, 2), Fraction(3, 2))
+    assert half == sr.Normal(0.5, 1.5)
+    assert isinstance(half.mean, float)
+
+
 def test_a_narrow_prior_holds_its_coefficient():
     _, fitted = shown("b ~ x", prior={"x": sr.Normal(-3.0, 1e-6)})
     assert fitted.describe().loc[("b", "x"), "mean"] == pytest.approx(-3.0, abs=1e-5)
@@ -103,6 +121,11 @@ def test_priors_are_stored_exactly(spec):
         lambda: sr.Conjugate(0),
         lambda: sr.Conjugate(1, -1),
         lambda: sr.Conjugate(1, np.inf),
+        lambda: sr.Conjugate(1e155),
+        lambda: sr.Conjugate(10**400),
+        lambda: sr.Normal(0, 1e-160),
+        lambda: sr.Normal(1e200, 1),
+        lambda: sr.Exponential(1e308),
         lambda: sr.Regression("y ~ x", prior="flat"),
         lambda: sr.Regression("y ~ x", prior={"x": 2.0}),
         lambda: sr.Regression("y ~ x", prior=3),

@@ -1,5 +1,7 @@
 """Synthetic data: right distributions, synthetic predictors, types kept, streams that stay."""
 
+from concurrent.futures import ProcessPoolExecutor
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -218,6 +220,90 @@ def test_a_count_too_large_for_its_type_widens_it():
     assert made["k"].mean() == pytest.approx(np.exp(6.0), rel=0.1)
 
 
+@pytest.mark.parametrize("levels", [["False", "True"], [False, True]], ids=["text", "own"])
+@pytest.mark.parametrize("dtype", ["bool", "boolean"])
+@pytest.mark.parametrize("family", ["bernoulli", "categorical"])
+def test_logical_columns_stay_logical_whatever_their_levels_are_called(levels, dtype, family):
+    data = people(200).assign(o=lambda d: (d["o"] == 1).astype(dtype))
+    fitted = sr.fit(sr.Regression("o ~ x", family), data, types={"o": levels}, seed=1)
+    made = fitted.synthesize(1, seed=3)[0]
+    assert made["o"].dtype == data["o"].dtype
+    assert 40 < int(made["o"].sum()) < 160
+
+
+def test_levels_come_back_as_the_columns_own_values():
+    data = people(100)
+    floats = pd.Categorical(data["o"] + 1.0)
+    small = (data["o"] + 1).astype("int8")
+    for column, levels in ((floats, ["1", "2"]), (small, ["1.0", "2.0"]), (small, ["1", "2"])):
+        with_column = data.drop(columns="o").assign(c=column)
+        fitted = sr.fit(
+            sr.Regression("c ~ x", "categorical"), with_column, types={"c": levels}, seed=1
+        )
+        made = fitted.synthesize(1, seed=3)[0]
+        assert made["c"].dtype == with_column["c"].dtype
+        assert set(made["c"]) == {1, 2}
+
+
+def test_logical_values_modelled_as_numbers_become_numbers():
+    data = people(100).assign(o=lambda d: d["o"] == 1)
+    model = sr.Regression("o ~ x")
+    made = sr.fit(model, data, types={"o": "numeric"}, seed=1).synthesize(1, seed=3)[0]
+    assert made["o"].dtype == np.float64
+
+
+def test_counts_as_text_stay_whole():
+    data = people(100).assign(k=lambda d: d["k"].astype(str).astype(object))
+    model = sr.Regression("k ~ x", "poisson")
+    made = sr.fit(model, data, types={"k": "numeric"}, seed=1).synthesize(1, seed=3)[0]
+    assert made["k"].dtype == np.int64
+
+
+def test_a_column_may_have_any_name():
+    data = people(60).rename(columns={"b": "self", "k": "name with blanks"})
+    plan = [sr.Regression("self ~ x"), sr.Regression("`name with blanks` ~ self", "poisson")]
+    made = sr.fit(plan, data, seed=1).synthesize(1, seed=1)[0]
+    assert not (made["self"] == data["self"]).any()
+
+
+def test_a_narrow_float_that_overflows_is_refused():
+    data = people(60).assign(c=lambda d: np.exp(86 + d["x"]).astype("float32"))
+    with pytest.raises(sr.FitError, match="beyond what its column can hold"):
+        sr.fit(sr.Regression("log(c) ~ 1"), data.drop(columns="x"), seed=1).synthesize(20, seed=1)
+
+
+def test_the_label_of_missing_values_is_reserved():
+    data = people(60)
+    data["r"] = data["r"].astype(object).where(data.index % 4 > 0, "(missing)")
+    with pytest.raises(sr.DataError, match="rename that level"):
+        sr.fit(sr.Regression("r ~ x", "categorical"), data, seed=1)
+
+
+class Forgetful:
+    """Loses its results."""
+
+    def __init__(self, results):
+        self.results = results
+
+    def map(self, function, items):
+        return self.results
+
+
+@pytest.mark.parametrize("results", [None, []], ids=["none", "empty"])
+def test_results_that_an_executor_loses_are_missed(results):
+    data = people(60)
+    with pytest.raises(sr.OptionError, match="its map gave"):
+        sr.fit(sr.Regression("k ~ x", "poisson"), data, seed=1, executor=Forgetful(results))
+    fitted = sr.fit(sr.Regression("k ~ x", "poisson"), data, seed=1)
+    with pytest.raises(sr.OptionError, match="its map gave"):
+        fitted.synthesize(2, seed=1, executor=Forgetful(results))
+
+
+def test_processes_are_refused():
+    with ProcessPoolExecutor(1) as processes, pytest.raises(sr.OptionError, match="use threads"):
+        sr.fit(sr.Regression("k ~ x", "poisson"), people(60), executor=processes)
+
+
 def test_missing_values_made_a_level_are_missing_again():
     data = people(200)
     data["r"] = data["r"].astype(object).where(data.index % 4 > 0, None)
@@ -274,7 +360,7 @@ def test_rates_beyond_numbers_are_refused():
     with pytest.raises(sr.FitError, match="means that are too large"):
         known("k ~ x", "poisson", people(), Intercept=50.0, x=0.0).synthesize(1, seed=1)
     beyond = known("log(b) ~ 1", "gaussian", people(), Intercept=900.0, sigma=1.0)
-    with pytest.raises(sr.FitError, match="beyond what numbers can hold"):
+    with pytest.raises(sr.FitError, match="beyond what its column can hold"):
         beyond.synthesize(1, seed=1)
 
 

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from synrisk.design import DesignColumn
-from synrisk.errors import DataError, counted, listed
+from synrisk.errors import DataError, listed
 from synrisk.families import Family
 from synrisk.schema import BoolArray, FloatArray
 
 _DEPENDENT = 1e-11  # the smallest eigenvalue of the columns' correlations
 _INVOLVED = 1e-4  # the least share of a column in a dependency
+_SAME = 1e-13  # values closer than this, relatively, are the same but for rounding
+_EXTREME = 1e100
 _NO_NOISE = 1e-12  # the share of the response's variance that predictors leave
 
 
@@ -43,13 +45,26 @@ def variance_inflation(
     return factors
 
 
+def refuse_extreme_scales(matrix: FloatArray, y: FloatArray, what: str) -> None:
+    """Raise where squares of values over- or underflow."""
+    for name, values in (("the response", y), ("a predictor", matrix)):
+        size = np.abs(values).max(axis=0, initial=0.0)
+        if ((size > _EXTREME) | ((size > 0) & (size < 1.0 / _EXTREME))).any():
+            raise DataError(f"{what}: {name} is on an extreme scale; use other units.")
+
+
 def refuse_constant_columns(matrix: FloatArray, columns: Sequence[DesignColumn], what: str) -> None:
-    """Raise where a column beside the intercept has one value; one of zeros is a level's."""
-    constant = [
-        column.public
-        for k, column in enumerate(columns)
-        if column.parts and matrix[0, k] != 0 and (matrix[:, k] == matrix[0, k]).all()
-    ]
+    """Raise where a column beside the intercept has one value; a level may lack records."""
+    constant = []
+    for k, column in enumerate(columns):
+        size = float(np.abs(matrix[:, k]).max())
+        is_level = any(part.level is not None for part in column.parts)
+        if (
+            column.parts
+            and float(np.ptp(matrix[:, k])) <= _SAME * size
+            and not (is_level and not size)
+        ):
+            constant.append(column.public)
     if constant:
         raise DataError(
             f"{what}: {listed(constant)} has the same value for every record, so its coefficient "
@@ -57,16 +72,19 @@ def refuse_constant_columns(matrix: FloatArray, columns: Sequence[DesignColumn],
         )
 
 
-def refuse_certain_response(standardised: FloatArray, y: FloatArray, what: str) -> None:
+def refuse_certain_response(
+    standardised: FloatArray, y: FloatArray, what: str, *, centre: bool
+) -> None:
     """Raise where a continuous response does not vary, or follows from its predictors."""
-    spread = float(((y - y.mean()) ** 2).sum())
-    if spread <= (1e-14 * float(np.abs(y).max())) ** 2 * len(y):
+    apart = y - y.mean()
+    if np.abs(apart).max() <= _SAME * np.abs(y).max():
         raise DataError(f"{what}: the response has the same value for every record.")
     if len(y) <= standardised.shape[1]:
         return  # as many coefficients as records: no noise is left, whatever the response
-    estimate, _, _, _ = np.linalg.lstsq(standardised, y - y.mean())
-    left = float(((y - y.mean() - standardised @ estimate) ** 2).sum())
-    if left < _NO_NOISE * spread:
+    whole = apart if centre else y
+    estimate, _, _, _ = np.linalg.lstsq(standardised, whole)
+    left = float(((whole - standardised @ estimate) ** 2).sum())
+    if left < _NO_NOISE * float((whole**2).sum()):
         raise DataError(
             f"{what}: the response follows from its predictors without any noise, so there is no "
             "sigma to estimate. Is a predictor a copy or a transform of it?"
@@ -104,15 +122,25 @@ def separated_columns(
     return found
 
 
-def separation_note(response: str, found: Sequence[str], *, completely: bool) -> str:
-    """Return the sentence that says so."""
+def has_one_outcome(family: Family, y: FloatArray) -> bool:
+    """Tell whether an outcome that matters never occurs, or always."""
+    events = family.events(y)
+    alone = len(events) == 1 and family.is_classification
+    return alone or any(not event.any() for event in events)
+
+
+def separation_notes(
+    response: str, found: Sequence[str], *, completely: bool, constant: bool
+) -> tuple[str, ...]:
+    """Return what to say about separation."""
+    if constant:
+        note = "has the same outcome for every record, so its coefficients are the prior's."
+        return (f"{response} {note}",)
+    if not found and not completely:
+        return ()
+    by = listed(found, 20) if found else "a combination of its predictors"
     if completely:
-        return (
-            f"{response} is separated completely: a combination of its predictors settles every "
-            "record's outcome, so the size of the coefficients is the prior's."
-        )
-    n = counted(len(found), "column settles", "columns settle")
-    return (
-        f"{response} is separated: {n} an outcome of all its records ({listed(found, 20)}), so "
-        "the size of these coefficients is the prior's."
-    )
+        settled = f"separated completely by {by}: every record's outcome is settled, so the size"
+        return (f"{response} is {settled} of the coefficients is the prior's.",)
+    settled = f"separated by {by}: an outcome of all records there is settled, so the size of"
+    return (f"{response} is {settled} these coefficients is the prior's.",)

@@ -14,6 +14,8 @@ from synrisk.fitting.numbers import CommonNumbers
 from synrisk.fitting.rows import Rows
 from synrisk.schema import FloatArray
 
+_LEAST_DF = 1.0  # of sigma's posterior; with fewer, quantiles are beyond numbers
+
 
 @dataclass(frozen=True, repr=False)
 class ConjugatePrior:
@@ -77,6 +79,17 @@ def posterior(
         precision = precision + squares
         projection = projection + products
         n_effective += weight
+    try:
+        np.linalg.cholesky(precision)
+    except np.linalg.LinAlgError:
+        flat = True
+    else:
+        flat = False
+    if flat:
+        raise FitError(
+            f"{what}: under a flat prior some coefficient is not settled by the records that "
+            "count; use a finite scale, or leave the predictor out."
+        )
     shift = np.linalg.solve(precision, projection)
     mean = prior.mean + shift
 
@@ -88,10 +101,10 @@ def posterior(
         total += errors
     n_flat = n_columns if prior.precision == 0.0 else 0
     df = prior.df + n_effective - n_flat
-    if df <= 0:
+    if df < _LEAST_DF:
         raise FitError(
-            f"{what}: too few records for {n_columns} coefficients under a flat prior; use a "
-            "finite scale, or fewer predictors."
+            f"{what}: too few records, or too small weights, for {n_columns} coefficients under "
+            "this prior; use a finite scale, a df of 1 or more, or fewer predictors."
         )
     covariance = np.asarray(np.linalg.inv(precision), dtype=np.float64)
     return ConjugatePosterior(mean, covariance, df, total)

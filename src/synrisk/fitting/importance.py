@@ -23,6 +23,9 @@ def smoothed(log_weights: FloatArray) -> tuple[FloatArray, float]:
     """
     from arviz_stats.base import array_stats
 
+    log_weights = np.where(np.isnan(log_weights), -np.inf, log_weights)  # draws beyond numbers
+    if not np.isfinite(log_weights.max()):
+        return np.full(len(log_weights), np.nan), math.nan
     centred = log_weights - log_weights.max()
     if len(centred) < _LEAST_SMOOTHED:
         return np.asarray(centred - logsumexp(centred)), math.nan
@@ -41,6 +44,8 @@ def effective_size(log_weights: FloatArray) -> float:
 
 def is_reliable(khat: float, ess: float, n_draws: int) -> bool:
     """Tell whether weights can be relied on; too few to be judged are believed."""
+    if not math.isfinite(ess):
+        return False
     if n_draws < LEAST_JUDGED or ess >= _LEAST_ESS * n_draws:
         return True
     return khat <= min(1.0 - 1.0 / math.log10(n_draws), 0.7)

@@ -32,6 +32,7 @@ _PROBE = 2.0  # standard deviations from the mode at which skewness is looked fo
 _SKEWED = 1.5
 _MOST_DOUBLINGS = 24
 _LEAST_STRETCH = 0.25
+_RESOLUTION = 0.01  # of the log posterior
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,6 +78,7 @@ class Problem:
     prior: NormalPrior
     executor: Executor
     what: str
+    scale: float  # of the linear predictors: the response's, or 1 where the link fixes it
 
     @property
     def n_columns(self) -> int:
@@ -172,6 +174,8 @@ class Fitted:
 def find_mode(problem: Problem, start: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the posterior mode and the precision (minus the Hessian) there."""
     theta, value = start, problem.log_posterior(start)
+    units = np.ones(len(start))  # of coefficients; logs of auxiliary parameters have none
+    units[: problem.n_columns * problem.n_predictors] = problem.scale
     for _ in range(_MOST_STEPS):
         gradient, precision = problem.derivatives(theta)
         if not (np.isfinite(gradient).all() and np.isfinite(precision).all()):
@@ -179,7 +183,7 @@ def find_mode(problem: Problem, start: FloatArray) -> tuple[FloatArray, FloatArr
         step, decrement = _newton_step(gradient, precision)
         if decrement < _AT_THE_MODE:
             return theta, precision
-        step *= min(1.0, _LARGEST_STEP / float(np.abs(step).max()))
+        step *= min(1.0, _LARGEST_STEP / float((np.abs(step) / units).max()))
         for halving in range(_MOST_HALVINGS):
             trial = theta + step * 0.5**halving
             trial_value = problem.log_posterior(trial)
@@ -233,6 +237,7 @@ def laplace(
         Those of the draws that the proposals are judged by: the same, or more where these are few.
     """
     mode, precision = find_mode(problem, start)
+    _check_resolution(problem, mode)
     proposal = Proposal.at_mode(problem, mode, precision)
     fitted = proposal.drawn(problem, mode, judged)
     for _ in range(_MOST_ADAPTATIONS):
@@ -244,6 +249,22 @@ def laplace(
         return fitted
     few = proposal.drawn(problem, mode, numbers)
     return replace(few, khat=fitted.khat, reliable=fitted.reliable)
+
+
+def _check_resolution(problem: Problem, mode: FloatArray) -> None:
+    """Raise where rounding drowns differences of the log posterior: counts that are too large."""
+    coefficients, _ = problem.parts(mode)
+    total = sum(
+        float(np.sum((part.omega[:, None] * part.y[:, None] * (part.matrix @ coefficients)) ** 2))
+        for part in problem.rows
+    )
+    if problem.family.is_classification or problem.family.on_response_scale:
+        return
+    if np.finfo(np.float64).eps * math.sqrt(total) > _RESOLUTION:
+        raise FitError(
+            f"{problem.what}: the response is so large that rounding drowns the likelihood. Count "
+            "in larger units, or model its logarithm (gaussian)."
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -303,7 +324,9 @@ class Proposal:
         squares = mixing * (numbers.z**2).sum(axis=1)
         power = 0.5 * (_PROPOSAL_DF + len(self.centre))
         log_q = -power * np.log1p(squares / _PROPOSAL_DF) - np.log(stretch).sum(axis=1)
-        log_weights, khat = smoothed(problem.log_posterior_of_draws(theta) - log_q)
+        with np.errstate(all="ignore"):
+            log_posterior = problem.log_posterior_of_draws(theta)
+        log_weights, khat = smoothed(log_posterior - log_q)
         ess = effective_size(log_weights)
         return Fitted(theta, log_weights, mode, khat, ess, is_reliable(khat, ess, len(theta)))
 
@@ -313,7 +336,7 @@ def _stretch(
 ) -> FloatArray:
     """Return step/√(2 × fall of the log posterior) for a step along each of `sides`."""
     points = np.concatenate([mode[None], mode + steps[:, None] * sides])
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         log_p = problem.log_posterior_of_draws(points)
     fall = np.where(np.isfinite(log_p[1:]), log_p[0] - log_p[1:], np.inf)
     return np.asarray(steps / np.sqrt(2.0 * np.maximum(fall, 1e-12)))

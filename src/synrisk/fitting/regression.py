@@ -8,23 +8,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from synrisk.design import Design
-from synrisk.errors import FitError, OptionError, counted
+from synrisk.errors import FitError, OptionError
 from synrisk.executors import Executor
 from synrisk.families import Family
 from synrisk.fitting import conjugate
 from synrisk.fitting.checks import (
+    has_one_outcome,
     refuse_certain_response,
     refuse_constant_columns,
+    refuse_extreme_scales,
     separated_columns,
-    separation_note,
+    separation_notes,
     variance_inflation,
 )
+from synrisk.fitting.gaussian import GaussianPosterior
 from synrisk.fitting.importance import LEAST_JUDGED
 from synrisk.fitting.laplace import Fitted, NormalPrior, Problem, laplace
 from synrisk.fitting.numbers import CommonNumbers
@@ -113,13 +116,15 @@ def fit_regression(
     y = regression.on_model_scale(values)
     counting = omega > 0
     intercept = 0 if regression.parsed.intercept else None
+    refuse_extreme_scales(matrix, y, what)
     if intercept is not None:
         refuse_constant_columns(matrix, design.columns, what)
     standardisation = Standardisation.of(matrix, intercept)
     standardised = standardisation.apply(matrix)
     inflation = variance_inflation(standardised, design.columns, what)
     if family.on_response_scale:
-        refuse_certain_response(standardised[counting], y[counting], what)
+        centre = intercept is not None
+        refuse_certain_response(standardised[counting], y[counting], what, centre=centre)
     scales = _scales(family, y, standardisation)
     names = parameter_names(design, family, variable)
     n_auxiliary = len(family.auxiliary)
@@ -127,35 +132,36 @@ def fit_regression(
         prior, design.columns, names[: len(names) - n_auxiliary], family.auxiliary, scales, what
     )
     chosen = _engine(engine, priors, family, regression)
-    if chosen == "laplace" and family.on_response_scale and counting.sum() <= matrix.shape[1]:
-        raise FitError(
-            f"{what}: {counted(int(counting.sum()), 'record')} for "
-            f"{counted(matrix.shape[1], 'coefficient')} leave nothing to tell sigma by. Leave "
-            "predictors out, or use prior='conjugate'."
-        )
     # An exact sigma is drawn by its inverse CDF, from u.
     n_normals = len(names) - (n_auxiliary if chosen == "exact" else 0)
     numbers = _numbers(seed, "fit", regression, n_draws, n_normals)
     judged = numbers
     if n_draws < LEAST_JUDGED:
         judged = _numbers(seed, "judge", regression, _JUDGED_DRAWS, n_normals)
-    task = _Task(family, family.n_predictors(variable), priors, scales, standardisation, what)
+    n_predictors = family.n_predictors(variable)
+    task = _Task(chosen, family, n_predictors, priors, scales, standardisation, what)
     rows = all_chunks([Rows(standardised, y, omega)])
     fitted = task.fitted(rows, numbers, judged, executor)
     if not fitted.reliable:
         raise FitError(
             f"{what}: the posterior is too far from normal to be drawn by importance sampling "
-            f"(k̂ = {fitted.khat:.2f}, effective draws {fitted.ess:.0f} of {n_draws:,}). Merge rare "
-            "levels, leave predictors out, or narrow the priors; or draw it by MCMC elsewhere and "
-            "use Synthesizer.from_draws."
+            f"(k̂ = {fitted.khat:.2f}, effective draws {fitted.ess:.0f} of {n_draws:,}). "
+            + (
+                "Use engine='auto', which draws gaussian models exactly."
+                if family.on_response_scale
+                else "Merge rare levels, leave predictors out, or narrow the priors; or draw it by "
+                "MCMC elsewhere and use Synthesizer.from_draws."
+            )
         )
     coefficients, auxiliary = task.own_scale(fitted.mode[None])
     separated = separated_columns(family, y[counting], matrix[counting], design.columns)
     completely = family.is_classification and _is_settled(task, fitted.mode, rows)
-    notes: tuple[str, ...] = ()
-    if separated or completely:
-        found = [name for _, name in separated]
-        notes = (separation_note(regression.response, found, completely=completely),)
+    notes = separation_notes(
+        regression.response,
+        [name for _, name in separated],
+        completely=completely,
+        constant=has_one_outcome(family, y[counting]),
+    )
     fit = Fit(
         engine=chosen,
         priors=priors,
@@ -205,7 +211,9 @@ def refit_regression(
     """
     family, what = regression.distribution, f"Formula {regression.formula!r}"
     n_predictors = family.n_predictors(variable)
-    task = _Task(family, n_predictors, fit.priors, fit.scales, fit.standardisation, what)
+    task = _Task(
+        fit.engine, family, n_predictors, fit.priors, fit.scales, fit.standardisation, what
+    )
     rows = all_chunks(
         [
             Rows(fit.standardisation.apply(matrix), regression.on_model_scale(values), omega)
@@ -220,6 +228,7 @@ def refit_regression(
 class _Task:
     """What is the same for a fit and its refits."""
 
+    engine: Engine
     family: Family
     n_predictors: int
     priors: Priors
@@ -244,8 +253,21 @@ class _Task:
             )
             return conjugate.draw(known, numbers)
         prior = self._normal_prior(self.priors)
-        problem = Problem(self.family, self.n_predictors, rows, prior, executor, self.what)
-        return laplace(problem, self._start(), numbers, judged)
+        if self.engine == "exact":
+            return self._gaussian(rows, prior, executor).draw(numbers)
+        problem = Problem(
+            self.family, self.n_predictors, rows, prior, executor, self.what, self.scales.spread
+        )
+        fitted = laplace(problem, self._start(), numbers, judged)
+        if self.family.on_response_scale:  # k̂ does not see a second mode or a tail that was missed
+            good = self._gaussian(rows, prior, executor).agrees(fitted)
+            fitted = replace(fitted, reliable=fitted.reliable and good)
+        return fitted
+
+    def _gaussian(
+        self, rows: Sequence[Rows], prior: NormalPrior, executor: Executor
+    ) -> GaussianPosterior:
+        return GaussianPosterior.of(rows, prior, self.scales.spread, executor)
 
     def own_scale(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return coefficients ``(draw, column, predictor)`` and auxiliary parameters."""
@@ -307,23 +329,25 @@ def _scales(family: Family, y: FloatArray, standardisation: Standardisation) -> 
 
 
 def _engine(asked: str, priors: Priors, family: Family, regression: Regression) -> Engine:
-    exact = isinstance(priors, Conjugate)
-    if exact and not family.on_response_scale:
+    conjugate_prior = isinstance(priors, Conjugate)
+    if conjugate_prior and not family.on_response_scale:
         raise OptionError(
             f"Formula {regression.formula!r}: the conjugate prior is for gaussian models; give it "
             "to those alone, as Regression(..., prior='conjugate')."
         )
-    if asked == "exact" and not exact:
+    if asked == "exact" and not family.on_response_scale:
         raise OptionError(
-            f"Formula {regression.formula!r}: engine='exact' needs the conjugate prior of a "
-            "gaussian model (prior='conjugate'); engine='auto' takes it where it can."
+            f"Formula {regression.formula!r}: engine='exact' is for gaussian models; engine='auto' "
+            "takes it where it can."
         )
-    if asked == "laplace" and exact:
+    if asked == "laplace" and conjugate_prior:
         raise OptionError(
             f"Formula {regression.formula!r}: the conjugate prior is drawn from exactly; use "
             "engine='auto' or 'exact', or another prior."
         )
-    return "exact" if exact else "laplace"
+    if asked == "auto":
+        return "exact" if family.on_response_scale else "laplace"
+    return "exact" if asked == "exact" else "laplace"
 
 
 def _is_settled(task: _Task, mode: FloatArray, rows: Sequence[Rows]) -> bool:

@@ -75,7 +75,9 @@ def resolve_priors(
     # A column's name stands for all its coefficients, "level:column" for one.
     known = [{name, str(columns[k % len(columns)])} for k, name in enumerate(names)]
     known += [{name} for name in auxiliary]
-    for name, prior in spec.items():
+    general = {str(column) for column in columns}
+    for name in sorted(spec, key=lambda name: name not in general):  # the specific ones last
+        prior = spec[name]
         chosen = [k for k, own in enumerate(known) if name in own]
         if not chosen:
             public = [*(column.public for column in columns), *auxiliary]
