@@ -37,7 +37,7 @@ _MOST_ELEMENTS = 1 << 27  # of one record's arrays over cells and draws: a gigab
 _BLOCK_CELLS = 1 << 20  # of the joint grids of a block of records: 8 megabytes an array
 _LARGE_JOINT = 2_000  # cells; above, marginals by elimination are cheaper than the joint
 _LEAST_BLOCK = 256  # records; below, setting up costs more than evaluating
-_BLOCKS_A_WORKER = 4  # so that none waits long for the others
+_BLOCKS_A_WORKER = 2  # so that none waits long for the others
 
 
 @dataclass(frozen=True, repr=False)
