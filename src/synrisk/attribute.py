@@ -21,7 +21,8 @@ from synrisk.errors import (
     listed,
     nearest,
 )
-from synrisk.executors import workers
+from synrisk.estimators import KINDS, Exact, Importance, ModelEstimate, Stacked
+from synrisk.executors import Workers, workers
 from synrisk.guesses import Grid, Target, for_target, lay_out, strategies
 from synrisk.intruder import Table, prior_from_json, prior_to_json
 from synrisk.intruder import prior as resolve_prior
@@ -31,20 +32,16 @@ from synrisk.posterior import Posterior
 from synrisk.progress import bar
 from synrisk.release import Released, read_release
 from synrisk.result import RiskArrays
-from synrisk.risk import Estimator, Evaluation, check_size, log_density_of_release
+from synrisk.risk import Evaluation, check_size, log_density_of_release
 from synrisk.schema import FloatArray, IntArray
 from synrisk.storage import Contents, load, save
 from synrisk.synthesizer import Synthesizer
 from synrisk.twins import refuse_twins
 
-EstimatorName: TypeAlias = Literal["auto", "paper", "importance"]
+EstimatorName: TypeAlias = Literal["auto", "exact", "stacked", "importance", "paper"]
 JointName: TypeAlias = Literal["auto", "keep", "drop"]
 
-_ESTIMATORS: dict[str, Estimator] = {
-    "auto": "importance",
-    "importance": "importance",
-    "paper": "paper",
-}
+_ESTIMATORS = ("auto", "exact", "stacked", "importance", "paper")
 _JOINTS = ("auto", "keep", "drop")
 _MOST_KEPT = 1 << 28  # bytes of joint posteriors that "auto" keeps
 
@@ -59,16 +56,16 @@ class AttributeRisk:
     Attributes
     ----------
     estimator
-        How the likelihood was estimated: "importance" or "paper".
+        How the likelihood was estimated, by variable: "exact", "stacked", "importance", "paper".
     n_datasets
         The number of synthetic datasets.
     n_draws
-        The number of posterior draws used, by variable.
+        The number of posterior draws used, by variable; 0 for an exact one.
     notes
         What a reader of the numbers should know about how they were made.
     """
 
-    estimator: Estimator
+    estimator: dict[str, str]
     n_datasets: int
     n_draws: dict[str, int]
     notes: tuple[str, ...]
@@ -81,7 +78,8 @@ class AttributeRisk:
         return (
             f"<AttributeRisk: {listed(self._labels.names)}; "
             f"{counted(len(self._labels.records), 'record')}; {sizes} guesses; "
-            f"{counted(self.n_datasets, 'dataset')}; estimator {self.estimator}>"
+            f"{counted(self.n_datasets, 'dataset')}; "
+            f"estimated by {listed(dict.fromkeys(self.estimator.values()))}>"
         )
 
     @cached_property
@@ -149,7 +147,7 @@ class AttributeRisk:
     def to_dataset(self) -> xr.Dataset:
         """Return everything as an xarray Dataset over ``record`` and ``guess_V``."""
         attributes = {
-            "estimator": self.estimator,
+            "estimator": str(self.estimator),
             "n_datasets": self.n_datasets,
             "n_draws": str(self.n_draws),
             "notes": "\n".join(self.notes),
@@ -165,6 +163,8 @@ class AttributeRisk:
         meta, arrays = evaluation.synthesizer.to_contents()
         meta["risk"] = {
             "estimator": self.estimator,
+            "kinds": [estimate.name for estimate in evaluation.estimates],
+            "paired": evaluation.paired,
             "n_datasets": self.n_datasets,
             "n_draws": self.n_draws,
             "notes": list(self.notes),
@@ -181,7 +181,8 @@ class AttributeRisk:
             "prior_marginals": result.prior_marginals,
         }
         for k, grid in enumerate(self._grids):
-            arrays[f"log_g_{k}"] = evaluation.log_g[k]
+            for name, values in evaluation.estimates[k].to_arrays().items():
+                arrays[f"estimate_{k}_{name}"] = values
             arrays[f"guesses_{k}"] = np.asarray(grid.values)
             arrays[f"truth_{k}"] = grid.truth
             arrays[f"present_{k}"] = np.asarray(grid.present)
@@ -208,21 +209,19 @@ class AttributeRisk:
             )
             for k in variables
         )
-        draws = tuple(
-            KernelDraws.of(
-                model.regression.distribution,
-                model.posterior.first(meta["n_draws"][model.regression.response]),
+        estimates = tuple(
+            KINDS[meta["kinds"][k]].from_arrays(
+                model.regression.distribution, arrays, f"estimate_{k}_"
             )
-            for model in synthesizer.models
+            for k, model in enumerate(synthesizer.models)
         )
         evaluation = Evaluation(
             synthesizer,
-            draws,
-            tuple(arrays[f"log_g_{k}"] for k in variables),
+            estimates,
+            meta["paired"],
             grids,
             prior_from_json(meta["prior"], arrays.get("table")),
             arrays["positions"],
-            meta["estimator"],
         )
         result = RiskArrays(
             arrays["probability"],
@@ -235,7 +234,7 @@ class AttributeRisk:
             arrays.get("joint"),
         )
         return cls(
-            meta["estimator"],
+            dict(meta["estimator"]),
             meta["n_datasets"],
             dict(meta["n_draws"]),
             tuple(meta["notes"]),
@@ -301,9 +300,12 @@ def attribute_risk(
     n_draws
         Use the first so many posterior draws; None uses all.
     estimator
+        ``"exact"``: by quadrature, for gaussian models made by `fit`. ``"stacked"``: by draws given
+        the confidential data and given these and the release stacked, for models made by `fit`.
         ``"importance"``: importance sampling with one table a model, for draws of regressions
         that were fitted separately. ``"paper"``: the paper's, draw h of all models together, also
-        right for draws of one joint posterior. ``"auto"``: importance.
+        right for draws of one joint posterior. ``"auto"``: for each model the first of these that
+        it allows.
     records
         Labels of the records to evaluate; None evaluates all.
     joint
@@ -320,42 +322,35 @@ def attribute_risk(
             "The first argument must be a Synthesizer (see Synthesizer.from_draws); got "
             f"{type(synthesizer).__name__}."
         )
-    method = _choose("estimator", estimator, tuple(_ESTIMATORS))
+    method = _choose("estimator", estimator, _ESTIMATORS)
     keeping = _choose("joint", joint, _JOINTS)
     team = workers(executor)
     chosen = strategies(guesses, synthesizer.plan.synthesized)
     believed = resolve_prior(intruder_prior)
     positions = _chosen_records(records, synthesizer.data.index)
-    draws = _first_draws(synthesizer, n_draws, _ESTIMATORS[method])
+    kinds = _kinds(synthesizer, method)
+    draws = _first_draws(synthesizer, n_draws, paired=method == "paper")
     release = read_release(synthesizer.confidential, synthetic)
     refuse_twins(synthesizer.confidential, release)
     targets = [_target(synthesizer, name, positions) for name in synthesizer.plan.synthesized]
     laid = [(for_target(chosen[target.name], target), target) for target in targets]
     shape = tuple(strategy.width(target) for strategy, target in laid)
-    check_size(synthesizer, shape, draws, _ESTIMATORS[method])
+    n_used = [0 if kind == "exact" else d.n_draws for kind, d in zip(kinds, draws, strict=True)]
+    check_size(synthesizer, shape, n_used, paired=method == "paper")
     grids = tuple(lay_out(strategy, target) for strategy, target in laid)
     believed = believed.check(grids, positions, synthesizer.n_records)
-    laid_draws = tuple(
-        KernelDraws.of(model.regression.distribution, of_model)
-        for model, of_model in zip(synthesizer.models, draws, strict=True)
-    )
-    evaluation = Evaluation(
-        synthesizer,
-        laid_draws,
-        log_density_of_release(synthesizer, laid_draws, [dataset.columns for dataset in release]),
-        grids,
-        believed,
-        positions,
-        _ESTIMATORS[method],
-    )
+    estimates = _estimates(synthesizer, kinds, draws, release, grids, team)
+    evaluation = Evaluation(synthesizer, estimates, method == "paper", grids, believed, positions)
     n_bytes = 8 * len(positions) * int(np.prod(evaluation.shape, dtype=np.float64))
     keep_joint = keeping == "keep" or (keeping == "auto" and n_bytes <= _MOST_KEPT)
     with bar(progress, "Evaluating records", len(positions)) as on_records:
         result = evaluation.run(team, keep_joint=keep_joint, on_records=on_records)
+    names = synthesizer.plan.synthesized
+    said = ["paper"] * len(names) if method == "paper" else kinds
     return AttributeRisk(
-        _ESTIMATORS[method],
+        dict(zip(names, said, strict=True)),
         len(release),
-        {m.regression.response: d.n_draws for m, d in zip(synthesizer.models, draws, strict=True)},
+        dict(zip(names, n_used, strict=True)),
         _notes(synthesizer, release, grids),
         evaluation,
         result,
@@ -369,6 +364,83 @@ def _labels(synthesizer: Synthesizer, positions: IntArray) -> tables.Labels:
         tuple(synthesizer.schema.variables[name] for name in synthesizer.plan.synthesized),
         tuple(regression.distribution for regression in synthesizer.plan.regressions),
     )
+
+
+def _kinds(synthesizer: Synthesizer, method: str) -> list[str]:
+    """Return how each model's likelihood is to be estimated."""
+    kinds = []
+    for model in synthesizer.models:
+        fitted = model.fit is not None
+        gaussian = model.regression.distribution.on_response_scale
+        best = "exact" if fitted and gaussian else "stacked" if fitted else "importance"
+        name = model.regression.response
+        if method == "exact" and best != "exact":
+            why = "is not gaussian" if fitted else "has draws that were made elsewhere"
+            raise OptionError(
+                f"estimator='exact' is for gaussian models made by synrisk.fit; the model of "
+                f"{name!r} {why}. estimator='auto' takes the best for each model."
+            )
+        if method == "stacked" and not fitted:
+            raise OptionError(
+                f"estimator='stacked' needs fits to confidential and synthetic rows; the draws of "
+                f"{name!r} were made elsewhere. Use synrisk.fit, or estimator='importance'."
+            )
+        kinds.append({"auto": best, "paper": "importance"}.get(method, method))
+    return kinds
+
+
+def _estimates(
+    synthesizer: Synthesizer,
+    kinds: Sequence[str],
+    draws: Sequence[Posterior],
+    release: Sequence[Released],
+    grids: Sequence[Grid],
+    team: Workers,
+) -> tuple[ModelEstimate, ...]:
+    """Return each model's estimate: densities of the release, draws or nodes given the stacks."""
+    laid = [
+        KernelDraws.of(model.regression.distribution, of_model)
+        for model, of_model in zip(synthesizer.models, draws, strict=True)
+    ]
+    datasets = [dataset.columns for dataset in release]
+    estimates: list[ModelEstimate] = []
+    with team.open() as executor:
+        for k, (model, kind, own) in enumerate(zip(synthesizer.models, kinds, laid, strict=True)):
+            if kind == "exact":
+                far = _reach(synthesizer, k, grids)
+                stacked = tuple(synthesizer.nodes(model, [one], far, executor) for one in release)
+                estimates.append(Exact(synthesizer.nodes(model, [], far, executor), stacked))
+            elif kind == "stacked":
+                refits = [
+                    synthesizer.refit_model(model, [one], executor, confidential=True)
+                    for one in release
+                ]
+                n_draws = len(own.log_v)
+                family = model.regression.distribution
+                given = tuple(
+                    KernelDraws.of(family, refit.posterior.first(n_draws)) for refit in refits
+                )
+                estimates.append(Stacked(own, given))
+            else:
+                log_g = log_density_of_release(model, own, datasets)
+                estimates.append(Importance(own, log_g))
+    return tuple(estimates)
+
+
+def _reach(synthesizer: Synthesizer, k: int, grids: Sequence[Grid]) -> float:
+    """Return about how far a guess can lie from what a model expects, beyond the truth's distance.
+
+    Guesses for predictors move the expectation: by no more than the response's own range.
+    """
+    regression = synthesizer.models[k].regression
+    grid = grids[k]
+    truth = grid.values[np.arange(len(grid.values)), grid.truth]
+    on_scale = regression.on_model_scale(grid.values)
+    own = np.abs(on_scale - regression.on_model_scale(truth)[:, None]).max()
+    if not synthesizer.plan.parents(k):
+        return float(own)
+    everybody = regression.on_model_scale(synthesizer.columns[regression.response])
+    return float(own + np.ptp(everybody))
 
 
 def _choose(name: str, value: Any, options: tuple[str, ...]) -> str:
@@ -413,7 +485,7 @@ def _positions_of(wanted: list[Any], labels: pd.Index[Any]) -> IntArray:
 
 
 def _first_draws(
-    synthesizer: Synthesizer, n_draws: int | None, estimator: Estimator
+    synthesizer: Synthesizer, n_draws: int | None, *, paired: bool
 ) -> tuple[Posterior, ...]:
     available = {m.regression.response: m.posterior.n_draws for m in synthesizer.models}
     if n_draws is not None:
@@ -422,7 +494,7 @@ def _first_draws(
         fewer = [f"{name} ({n:,})" for name, n in available.items() if n < n_draws]
         if fewer:
             raise DrawsError(f"n_draws={n_draws:,}, but there are fewer draws for {listed(fewer)}.")
-    elif estimator == "paper" and len(set(available.values())) > 1:
+    elif paired and len(set(available.values())) > 1:
         found = listed(f"{name} {n:,}" for name, n in available.items())
         raise DrawsError(
             f"estimator='paper' takes draw h of all models together, but they differ in number: "
@@ -433,7 +505,7 @@ def _first_draws(
         for m in synthesizer.models
     ]
     log_weights = [draws.log_weights for draws in chosen]
-    if estimator == "paper":  # a draw of all models has the product of their weights
+    if paired:  # a draw of all models has the product of their weights
         log_weights = [np.sum(log_weights, axis=0)]
     if not all(np.isfinite(of_model).any() for of_model in log_weights):
         raise DrawsError("The draws that are used all have weight zero; use more (n_draws=).")

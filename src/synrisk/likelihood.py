@@ -60,8 +60,6 @@ class ModelBlock:
 
     Attributes
     ----------
-    draws
-        The model's draws.
     own, parents
         The axis of the response's guesses, and those of its synthesized predictors.
     values, places
@@ -75,7 +73,6 @@ class ModelBlock:
         The exponent ω on each record's density.
     """
 
-    draws: KernelDraws
     own: int
     parents: tuple[int, ...]
     values: FloatArray
@@ -89,22 +86,31 @@ class ModelBlock:
         """The axes of this model's table: its parents' and its own."""
         return (*self.parents, self.own)
 
-    def arguments(
-        self, shape: tuple[int, ...], outer: tuple[int, ...], earlier: FloatArray, rows: slice
-    ) -> tuple[object, ...]:
-        """Return what a kernel takes, with outer cells over the axes `outer` of the grid."""
+    def true_cells(self, shape: tuple[int, ...], rows: slice = slice(None)) -> IntArray:
+        """Return the parent cell and the own guess of the truth, ``(record, 2)``."""
         truth = self.truth[rows]
         parent_cell = np.zeros(len(truth), dtype=np.int64)
         for axis in self.parents:
             parent_cell = parent_cell * shape[axis] + truth[:, axis]
+        return np.stack([parent_cell, truth[:, self.own]], axis=1)
+
+    def arguments(
+        self,
+        draws: KernelDraws,
+        shape: tuple[int, ...],
+        outer: tuple[int, ...],
+        earlier: FloatArray,
+        rows: slice = slice(None),
+    ) -> tuple[object, ...]:
+        """Return what a kernel takes, with outer cells over the axes `outer` of the grid."""
         return (
             self.values[rows],
             self.places,
-            self.draws.beta,
-            self.draws.parameters,
-            self.draws.log_v,
+            draws.beta,
+            draws.parameters,
+            draws.log_v,
             self.guesses[rows],
-            np.stack([parent_cell, truth[:, self.own]], axis=1),
+            self.true_cells(shape, rows),
             self.record_weights[rows],
             cells_within(outer, self.parents, shape),
             earlier,
@@ -135,12 +141,14 @@ def cells_within(axes: tuple[int, ...], some: tuple[int, ...], shape: tuple[int,
     return np.ascontiguousarray(index.ravel())
 
 
-def log_table(block: ModelBlock, log_g: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+def log_table(
+    block: ModelBlock, draws: KernelDraws, log_g: FloatArray, shape: tuple[int, ...]
+) -> FloatArray:
     """Return Σ_l log L_l of one model over its parents' and own guesses, ``(record, cell)``.
 
     Parameters
     ----------
-    block
+    block, draws
         The model.
     log_g
         The log density of each dataset at each draw under this model, ``(dataset, draw)``, the
@@ -152,14 +160,71 @@ def log_table(block: ModelBlock, log_g: FloatArray, shape: tuple[int, ...]) -> F
 
     n_records, n_guesses = block.guesses.shape
     out = np.empty((n_records, block.places.shape[1] * n_guesses))
-    kernel = model_kernels(block.draws.family).reduce
+    kernel = model_kernels(draws.family).reduce
     none = np.empty((0, 0, 0))
-    kernel(*block.arguments(shape, block.parents, none, slice(None)), log_g, out)
+    kernel(*block.arguments(draws, shape, block.parents, none), log_g, True, out)
+    return out
+
+
+def log_predictive(block: ModelBlock, draws: KernelDraws, shape: tuple[int, ...]) -> FloatArray:
+    """Return log Σ_h v_h w_h of one model over its parents' and own guesses, ``(record, cell)``.
+
+    It is the predictive density of a guess given all other rows, against that of the truth.
+    """
+    from synrisk.kernels import model_kernels
+
+    n_records, n_guesses = block.guesses.shape
+    out = np.empty((n_records, block.places.shape[1] * n_guesses))
+    kernel = model_kernels(draws.family).reduce
+    none, no_g = np.empty((0, 0, 0)), np.zeros((1, len(draws.log_v)))
+    kernel(*block.arguments(draws, shape, block.parents, none), no_g, False, out)
+    return out
+
+
+@dataclass(frozen=True, repr=False)
+class Nodes:
+    """A gaussian model's posterior as a sum over nodes of sigma.
+
+    Attributes
+    ----------
+    log_weight, sigma
+        Of each node; the weights sum to one.
+    mean, covariance
+        Of the coefficients given sigma, ``(node, column)`` and ``(node, column, column)``.
+    """
+
+    log_weight: FloatArray
+    sigma: FloatArray
+    mean: FloatArray
+    covariance: FloatArray
+
+
+def log_predictive_exact(block: ModelBlock, nodes: Nodes, shape: tuple[int, ...]) -> FloatArray:
+    """Return what `log_predictive` estimates, for a gaussian model, by its nodes."""
+    from synrisk.kernels import exact_kernel
+
+    n_records, n_guesses = block.guesses.shape
+    out = np.empty((n_records, block.places.shape[1] * n_guesses))
+    exact_kernel()(
+        block.values,
+        block.places,
+        nodes.log_weight,
+        nodes.sigma,
+        nodes.mean,
+        nodes.covariance,
+        block.guesses,
+        block.true_cells(shape),
+        block.record_weights,
+        out,
+    )
     return out
 
 
 def log_joint_paired(
-    blocks: Sequence[ModelBlock], log_g: FloatArray, shape: tuple[int, ...]
+    blocks: Sequence[ModelBlock],
+    draws: Sequence[KernelDraws],
+    log_g: FloatArray,
+    shape: tuple[int, ...],
 ) -> FloatArray:
     """Return Σ_l log L_l over the joint grid, draw h of every model taken together.
 
@@ -176,11 +241,11 @@ def log_joint_paired(
     for start in range(0, n_records, size):
         rows = slice(start, min(start + size, n_records))
         earlier = np.empty((0, 0, 0))
-        for axis, block in enumerate(blocks):
-            kernels = model_kernels(block.draws.family)
-            arguments = block.arguments(shape, tuple(range(axis)), earlier, rows)
+        for axis, (block, of_model) in enumerate(zip(blocks, draws, strict=True)):
+            kernels = model_kernels(of_model.family)
+            arguments = block.arguments(of_model, shape, tuple(range(axis)), earlier, rows)
             if axis == len(blocks) - 1:
-                kernels.reduce(*arguments, log_g, out[rows])
+                kernels.reduce(*arguments, log_g, True, out[rows])
             else:
                 earlier = np.empty((rows.stop - rows.start, cells[axis], n_draws))
                 kernels.accumulate(*arguments, earlier)

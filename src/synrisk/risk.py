@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, TypeAlias
 
 import numpy as np
 
 from synrisk.chunks import ROWS, chunks
 from synrisk.design import DesignTerm
 from synrisk.errors import GuessError, SyntheticDataError, counted
+from synrisk.estimators import Importance, ModelEstimate, relative
 from synrisk.executors import Workers
 from synrisk.guesses import Grid
 from synrisk.intruder import Prior
@@ -23,14 +23,11 @@ from synrisk.likelihood import (
     add_log_density,
     flatten_terms,
     log_joint_paired,
-    log_table,
 )
-from synrisk.posterior import Posterior
+from synrisk.model import Model
 from synrisk.result import RiskArrays, summarise, summarise_tables
 from synrisk.schema import Columns, FloatArray, IntArray
 from synrisk.synthesizer import Synthesizer
-
-Estimator: TypeAlias = Literal["paper", "importance"]
 
 MOST_CELLS = 10_000_000  # of one record's joint grid
 _MOST_ELEMENTS = 1 << 27  # of one record's arrays over cells and draws: a gigabyte
@@ -48,11 +45,11 @@ class Evaluation:
     ----------
     synthesizer
         The confidential data, designs and draws.
-    draws
-        The draws used, for each model.
-    log_g
-        For each model the log density of each dataset at each draw, ``(dataset, draw)``, up to
-        what is the same at every draw.
+    estimates
+        For each model how its likelihood is estimated.
+    paired
+        Whether draw h of all models is taken together, as in the paper; then every estimate is
+        `Importance`.
     grids
         The guesses, for each synthesized variable.
     positions
@@ -60,12 +57,11 @@ class Evaluation:
     """
 
     synthesizer: Synthesizer
-    draws: tuple[KernelDraws, ...]
-    log_g: tuple[FloatArray, ...]
+    estimates: tuple[ModelEstimate, ...]
+    paired: bool
     grids: tuple[Grid, ...]
     prior: Prior
     positions: IntArray
-    estimator: Estimator
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -117,7 +113,7 @@ class Evaluation:
     def _is_eliminated(self) -> bool:
         """Whether the joint is a large product of tables, which need not be built."""
         is_large = len(self.shape) > 1 and math.prod(self.shape) > _LARGE_JOINT
-        return is_large and self.estimator == "importance" and self.prior.truth_factor is not None
+        return is_large and not self.paired and self.prior.truth_factor is not None
 
     def _evaluate_by_elimination(self, rows: slice, *, keep_joint: bool) -> RiskArrays:
         blocks = self._model_blocks(rows)
@@ -159,10 +155,11 @@ class Evaluation:
         return np.asarray(self.prior.log_prior(self.grids, slice(row, row + 1))[0])
 
     def _log_likelihood(self, blocks: Sequence[ModelBlock]) -> FloatArray:
-        if self.estimator == "paper":
-            log_v = np.sum([draws.log_v for draws in self.draws], axis=0)
-            log_g = _relative(np.sum(self.log_g, axis=0), log_v)
-            return log_joint_paired(blocks, log_g, self.shape)
+        if self.paired:
+            paired = [one for one in self.estimates if isinstance(one, Importance)]
+            log_v = np.sum([one.draws.log_v for one in paired], axis=0)
+            log_g = relative(np.sum([one.log_g for one in paired], axis=0), log_v)
+            return log_joint_paired(blocks, [one.draws for one in paired], log_g, self.shape)
         n_records = len(blocks[0].truth)
         tables = [
             table.reshape(
@@ -181,8 +178,8 @@ class Evaluation:
 
     def _log_tables(self, blocks: Sequence[ModelBlock]) -> list[FloatArray]:
         return [
-            log_table(block, _relative(log_g, block.draws.log_v), self.shape)
-            for block, log_g in zip(blocks, self.log_g, strict=True)
+            estimate.log_table(block, self.shape)
+            for block, estimate in zip(blocks, self.estimates, strict=True)
         ]
 
     def _model_blocks(self, rows: slice) -> list[ModelBlock]:
@@ -193,13 +190,12 @@ class Evaluation:
         truth = np.stack([grid.truth[rows] for grid in self.grids], axis=1)
         axis_of = {name: axis for axis, name in enumerate(plan.synthesized)}
         blocks = []
-        for k, (model, draws) in enumerate(zip(self.synthesizer.models, self.draws, strict=True)):
+        for k, model in enumerate(self.synthesizer.models):
             terms = [self._term_values(term, columns, rows, axis_of) for term in model.design.terms]
             values, places = flatten_terms(terms, plan.parents(k), self.shape)
             weights = model.record_weights
             blocks.append(
                 ModelBlock(
-                    draws,
                     k,
                     plan.parents(k),
                     values,
@@ -238,38 +234,34 @@ class Evaluation:
         return TermValues(axes, matrix.reshape(*shape, -1))
 
 
-def _relative(log_g: FloatArray, log_v: FloatArray) -> FloatArray:
-    """Return log g less its largest value among draws that count."""
-    top = log_g[:, np.isfinite(log_v)].max(axis=1, keepdims=True)
-    return np.asarray(np.minimum(log_g - top, 0.0))
-
-
 def n_elements(
     synthesizer: Synthesizer,
     shape: tuple[int, ...],
-    posteriors: Sequence[Posterior],
-    estimator: Estimator,
+    n_draws: Sequence[int],
+    *,
+    paired: bool,
 ) -> int:
     """Return how many numbers the largest array of one record holds."""
     sizes = [math.prod(shape)]
-    for k, draws in enumerate(posteriors):
-        n_draws, _, n_predictors = (int(n) for n in draws.coefficients.shape)
+    for k, model in enumerate(synthesizer.models):
+        n_predictors = int(model.posterior.coefficients.shape[2])
         parents = math.prod(shape[axis] for axis in synthesizer.plan.parents(k))
-        sizes += [parents * n_draws * n_predictors, shape[k] * n_draws]
-    if estimator == "paper":
-        sizes.append(math.prod(shape[:-1]) * posteriors[0].n_draws)
+        sizes += [parents * n_draws[k] * n_predictors, shape[k] * n_draws[k]]
+    if paired:
+        sizes.append(math.prod(shape[:-1]) * n_draws[0])
     return max(sizes)
 
 
 def check_size(
     synthesizer: Synthesizer,
     shape: tuple[int, ...],
-    posteriors: Sequence[Posterior],
-    estimator: Estimator,
+    n_draws: Sequence[int],
+    *,
+    paired: bool,
 ) -> None:
     """Raise if one record's grid cannot be held in memory."""
     cells = math.prod(shape)
-    elements = n_elements(synthesizer, shape, posteriors, estimator)
+    elements = n_elements(synthesizer, shape, n_draws, paired=paired)
     if cells > MOST_CELLS or elements > _MOST_ELEMENTS:
         sizes = " × ".join(str(n) for n in shape)
         raise GuessError(
@@ -281,29 +273,27 @@ def check_size(
 
 
 def log_density_of_release(
-    synthesizer: Synthesizer, draws: Sequence[KernelDraws], release: Sequence[Columns]
-) -> tuple[FloatArray, ...]:
-    """Return log g: for each model an array ``(dataset, draw)``, summed over synthetic rows.
+    model: Model, draws: KernelDraws, release: Sequence[Columns]
+) -> FloatArray:
+    """Return log g of one model, ``(dataset, draw)``, summed over synthetic rows.
 
-    The sum runs over fixed chunks of rows in their order, so it does not depend on the workers.
+    It is known up to what is the same at every draw. The sum runs over fixed chunks of rows in
+    their order, so it does not depend on the workers.
     """
-    tables = []
-    for model, of_model in zip(synthesizer.models, draws, strict=True):
-        regression, response = model.regression, model.regression.response
-        table = np.zeros((len(release), len(of_model.log_v)))
-        for number, columns in enumerate(release):
-            what = f"Synthetic dataset {number + 1}"
-            for chunk in chunks(len(columns[response])):
-                part = {name: values[chunk] for name, values in columns.items()}
-                y = regression.on_model_scale(part[response])
-                matrix = model.design.matrix(part, len(y), what, SyntheticDataError)
-                in_chunk = np.zeros(len(of_model.log_v))
-                add_log_density(of_model, y, matrix, np.ones(len(y)), in_chunk)
-                table[number] += in_chunk
-            if not np.isfinite(table[number]).all():
-                raise SyntheticDataError(
-                    f"{what}: the density of {response!r} is beyond what numbers can hold; are its "
-                    "values on the scale of the confidential ones?"
-                )
-        tables.append(table)
-    return tuple(tables)
+    regression, response = model.regression, model.regression.response
+    table = np.zeros((len(release), len(draws.log_v)))
+    for number, columns in enumerate(release):
+        what = f"Synthetic dataset {number + 1}"
+        for chunk in chunks(len(columns[response])):
+            part = {name: values[chunk] for name, values in columns.items()}
+            y = regression.on_model_scale(part[response])
+            matrix = model.design.matrix(part, len(y), what, SyntheticDataError)
+            in_chunk = np.zeros(len(draws.log_v))
+            add_log_density(draws, y, matrix, np.ones(len(y)), in_chunk)
+            table[number] += in_chunk
+        if not np.isfinite(table[number]).all():
+            raise SyntheticDataError(
+                f"{what}: the density of {response!r} is beyond what numbers can hold; are its "
+                "values on the scale of the confidential ones?"
+            )
+    return table

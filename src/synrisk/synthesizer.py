@@ -25,9 +25,10 @@ from synrisk.errors import (
     nearest,
 )
 from synrisk.executors import Executor, workers
-from synrisk.fitting import Refit, fit_regression, refit_regression
+from synrisk.fitting import Refit, fit_regression, nodes_of_regression, refit_regression
 from synrisk.interchange import read_draws, split_rename
 from synrisk.io import TableLike, read_table
+from synrisk.likelihood import Nodes
 from synrisk.model import Model, describe_models
 from synrisk.plan import Plan, Regression
 from synrisk.posterior import parameter_names
@@ -184,25 +185,53 @@ class Synthesizer:
             }
 
     def _refit(self, model: Model, released: Released, executor: Executor) -> Refit:
+        return self.refit_model(model, [released], executor, confidential=True)
+
+    def refit_model(
+        self, model: Model, datasets: Sequence[Released], executor: Executor, *, confidential: bool
+    ) -> Refit:
+        """Fit one model again to datasets, with the confidential records or without."""
         if model.fit is None:
             raise OptionError(
                 f"The draws of {model.regression.response!r} were made elsewhere; only a "
                 "synthesizer made by synrisk.fit can be fitted again."
             )
-        regression, response = model.regression, model.regression.response
-        n_rows = len(released.columns[response])
-        own = _rows(self.confidential, model.design, regression)
-        matrix = model.design.matrix(
-            released.columns, n_rows, "The synthetic dataset", SyntheticDataError
-        )
         return refit_regression(
-            regression,
-            self.schema.variables[response],
+            model.regression,
+            self.schema.variables[model.regression.response],
             model.fit,
             model.posterior.names,
-            [own, (matrix, released.columns[response], np.ones(n_rows))],
+            self._tables(model, datasets, confidential=confidential),
             executor,
         )
+
+    def nodes(
+        self, model: Model, datasets: Sequence[Released], reach: float, executor: Executor
+    ) -> Nodes:
+        """Return a gaussian model's exact posterior given the confidential data and datasets."""
+        assert model.fit is not None  # noqa: S101 - asked of fitted models alone
+        return nodes_of_regression(
+            model.regression,
+            self.schema.variables[model.regression.response],
+            model.fit,
+            self._tables(model, datasets, confidential=True),
+            reach,
+            executor,
+        )
+
+    def _tables(
+        self, model: Model, datasets: Sequence[Released], *, confidential: bool
+    ) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
+        """Return design, response and weights of the confidential records and of datasets."""
+        response = model.regression.response
+        own = [_rows(self.confidential, model.design, model.regression)] if confidential else []
+        for released in datasets:
+            n_rows = len(released.columns[response])
+            matrix = model.design.matrix(
+                released.columns, n_rows, "The synthetic dataset", SyntheticDataError
+            )
+            own.append((matrix, released.columns[response], np.ones(n_rows)))
+        return own
 
     @property
     def notes(self) -> tuple[str, ...]:

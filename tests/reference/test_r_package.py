@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import synrisk as sr
+from synrisk.estimators import Importance
 from synrisk.guesses import Grid
 from synrisk.intruder import Uniform
 from synrisk.likelihood import KernelDraws
@@ -120,18 +121,17 @@ def test_the_record_whose_truth_stands_twice_agrees_in_the_array_core():
     truth = int(np.argmin(np.abs(guesses[0] - case.synthesizer.columns[case.names[0]][0])))
     grid = Grid(guesses, np.array([truth]), np.ones(guesses.shape, dtype=bool))
     model = case.synthesizer.models[0]
-    draws = (KernelDraws.of(model.regression.distribution, model.posterior),)
+    draws = KernelDraws.of(model.regression.distribution, model.posterior)
     columns, _ = case.synthesizer.schema.encode(
         case.release[0], case.synthesizer.plan.columns, "release"
     )
     evaluation = Evaluation(
         case.synthesizer,
-        draws,
-        log_density_of_release(case.synthesizer, draws, [columns]),
+        (Importance(draws, log_density_of_release(model, draws, [columns])),),
+        True,
         (grid,),
         Uniform(),
         np.array([0]),
-        "paper",
     )
     np.testing.assert_allclose(
         np.exp(evaluation.log_joint(0)), probabilities(record), rtol=0, atol=1e-10

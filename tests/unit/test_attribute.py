@@ -284,7 +284,7 @@ def test_to_dataset():
     np.testing.assert_array_equal(dataset["joint"][7], risk.joint(7))
     np.testing.assert_allclose(dataset["joint"].sum("guess_c"), dataset["marginal_b"], atol=1e-15)
     np.testing.assert_array_equal(dataset["probability"], risk.records["probability"])
-    assert dataset.attrs["estimator"] == "importance"
+    assert dataset.attrs["estimator"] == "{'b': 'importance', 'c': 'importance'}"
 
 
 def test_representations_hold_no_values():

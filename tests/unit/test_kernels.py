@@ -77,7 +77,7 @@ def case(families, shape, parents, n=7, n_draws=13, seed=0, lay_out=some_guesses
         omega = rng.uniform(0.3, 1.2, n)
         flat, places = flatten_terms(terms, parents[own], shape)
         laid = KernelDraws.of(family, of_model)
-        compiled.append(ModelBlock(laid, own, parents[own], flat, places, guesses, truth, omega))
+        compiled.append((ModelBlock(own, parents[own], flat, places, guesses, truth, omega), laid))
         reference.append(
             plain.ModelBlock(
                 family, of_model.coefficients, of_model.auxiliary, own, parents[own],
@@ -99,7 +99,7 @@ def test_tables_equal_the_reference(family, m):
     log_g -= log_g.max(axis=1, keepdims=True)
     for one, other, of_model in zip(compiled, reference, draws, strict=True):
         expected = plain.log_table(other, log_g, of_model.log_weights)
-        found = log_table(one, log_g, shape)
+        found = log_table(*one, log_g, shape)
         np.testing.assert_allclose(found, expected.reshape(found.shape), rtol=0, atol=1e-12)
 
 
@@ -112,7 +112,7 @@ def test_the_paired_joint_equals_the_reference(seed):
     log_g -= log_g.max(axis=1, keepdims=True)
     log_v = sum(of_model.log_weights for of_model in draws)
     expected = plain.log_joint_paired(reference, log_g, log_v)
-    found = log_joint_paired(compiled, log_g, shape)
+    found = log_joint_paired(*zip(*compiled, strict=True), log_g, shape)
     np.testing.assert_allclose(found, expected.reshape(found.shape), rtol=0, atol=1e-12)
 
 
@@ -128,11 +128,11 @@ def test_weights_by_multiplication_equal_the_reference(family, m, size):
     log_g -= log_g.max(axis=1, keepdims=True)
     for one, other, of_model in zip(compiled, reference, draws, strict=True):
         expected = plain.log_table(other, log_g, of_model.log_weights)
-        found = log_table(one, log_g, shape)
+        found = log_table(*one, log_g, shape)
         np.testing.assert_allclose(found, expected.reshape(found.shape), rtol=0, atol=1e-12)
     log_v = sum(of_model.log_weights for of_model in draws)
     expected = plain.log_joint_paired(reference, log_g, log_v)
-    found = log_joint_paired(compiled, log_g, shape)
+    found = log_joint_paired(*zip(*compiled, strict=True), log_g, shape)
     np.testing.assert_allclose(found, expected.reshape(found.shape), rtol=0, atol=1e-12)
 
 
@@ -145,7 +145,7 @@ def test_even_guesses_far_from_the_model_equal_the_reference(scale):
     guesses = scale * (rng.normal(size=(4, 1)) + np.linspace(-1.0, 1.0, 11))
     truth, omega = np.array([[0], [5], [10], [3]]), np.array([1.0, 0.2, 2.0, 1.0])
     laid = KernelDraws.of(FAMILIES[0], of_model)
-    block = ModelBlock(laid, 0, (), flat, places, guesses, truth, omega)
+    block = ModelBlock(0, (), flat, places, guesses, truth, omega)
     log_g = np.array([[0.0, -1.0, -5.0, -2.0, -3.0, -30.0, -2.0, -0.5, -900.0]])
     mean, sigma = of_model.coefficients[:, 0, 0], of_model.auxiliary[:, 0]
     log_f = -0.5 * ((guesses[:, :, None] - mean) / sigma) ** 2 - np.log(sigma)
@@ -153,7 +153,7 @@ def test_even_guesses_far_from_the_model_equal_the_reference(scale):
     log_w = omega[:, None, None] * (log_f - at_truth) + of_model.log_weights
     expected = logsumexp(log_w + log_g[0], axis=2) - logsumexp(log_w, axis=2)
     size = np.abs(log_f).max()
-    found = log_table(block, log_g, (11,))
+    found = log_table(block, laid, log_g, (11,))
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 + 1e-14 * size)
 
 
@@ -167,12 +167,15 @@ def test_cells_whose_sums_underflow_are_taken_in_logs(far, m):
     )
     flat, places = flatten_terms([TermValues((), np.ones((1, 1)))], (), (2,))
     guesses, truth, omega = np.array([[0.0, far]]), np.array([[0]]), np.ones(1)
-    block = ModelBlock(KernelDraws.of(family, draws), 0, (), flat, places, guesses, truth, omega)
+    block, laid = (
+        ModelBlock(0, (), flat, places, guesses, truth, omega),
+        KernelDraws.of(family, draws),
+    )
     log_g = np.tile([0.0, -900.0, -2000.0], (m, 1))
     log_w = -0.5 * (guesses[0][:, None] - draws.coefficients[:, 0, 0]) ** 2
     log_w = log_w - log_w[0] + draws.log_weights
     expected = m * (logsumexp(log_w + log_g[0], axis=1) - logsumexp(log_w, axis=1))
-    found = log_table(block, log_g, (2,))[0]
+    found = log_table(block, laid, log_g, (2,))[0]
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-9 * max(far, 1))
 
 
@@ -182,8 +185,8 @@ def test_a_guess_far_beyond_keeps_log_g():
     flat, places = flatten_terms([TermValues((), np.ones((1, 1)))], (), (2,))
     laid = KernelDraws.of(FAMILIES[0], draws)
     guesses, truth = np.array([[0.0, 1e8]]), np.array([[0]])
-    block = ModelBlock(laid, 0, (), flat, places, guesses, truth, np.ones(1))
-    found = log_table(block, np.array([[-5.3, 0.0]]), (2,))[0]
+    block = ModelBlock(0, (), flat, places, guesses, truth, np.ones(1))
+    found = log_table(block, laid, np.array([[-5.3, 0.0]]), (2,))[0]
     np.testing.assert_allclose(found, np.log((np.exp(-5.3) + 1) / 2), rtol=1e-12)
 
 

@@ -9,8 +9,8 @@ ORDER = [
     "errors", "chunks", "seeds", "executors", "progress", "storage", "io", "schema", "expressions",
     "transforms", "formula", "families", "priors", "plan", "design", "preparation", "release",
     "twins", "posterior", "spellings", "interchange", "kernels", "likelihood", "fitting", "model",
-    "archive", "synthesis", "synthesizer", "guesses", "intruder", "elimination", "result", "risk",
-    "tables", "attribute", "datasets", "__init__",
+    "archive", "synthesis", "synthesizer", "guesses", "intruder", "elimination", "result",
+    "estimators", "risk", "tables", "attribute", "datasets", "__init__",
 ]  # fmt: skip
 ROOT = Path(synrisk.__file__).parent
 

@@ -190,7 +190,7 @@ def test_a_part_that_is_not_there_is_a_file_error(tmp_path):
     path = tmp_path / "risk.nc"
     sr.attribute_risk(synthesizer, release, guesses=3).save(path)
     contents = storage.load(path, "an attribute risk")
-    for missing in ("positions", "guesses_0", "coefficients_1", "log_g_0", "joint"):
+    for missing in ("positions", "guesses_0", "coefficients_1", "estimate_0_log_g", "joint"):
         arrays = {k: v for k, v in contents.arrays.items() if k != missing}
         storage.save(path, Contents(contents.kind, contents.meta, arrays, contents.table))
         if missing == "joint":

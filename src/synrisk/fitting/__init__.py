@@ -1,7 +1,13 @@
 """Posteriors of regressions: exact where the prior is conjugate, else Laplace with weights."""
 
 from synrisk.fitting.numbers import CommonNumbers
-from synrisk.fitting.regression import Fit, Refit, fit_regression, refit_regression
+from synrisk.fitting.regression import (
+    Fit,
+    Refit,
+    fit_regression,
+    nodes_of_regression,
+    refit_regression,
+)
 from synrisk.fitting.rows import Standardisation
 from synrisk.fitting.scaling import Scales
 
@@ -12,5 +18,6 @@ __all__ = [
     "Scales",
     "Standardisation",
     "fit_regression",
+    "nodes_of_regression",
     "refit_regression",
 ]

@@ -61,6 +61,22 @@ class ConjugatePosterior:
     df: float
     sum_of_squares: float
 
+    def log_density(self, log_sigma: FloatArray) -> FloatArray:
+        """Return the log posterior density of log sigma, up to a constant."""
+        return np.asarray(
+            -self.df * log_sigma - 0.5 * self.sum_of_squares * np.exp(-2.0 * log_sigma)
+        )
+
+    def given(self, log_sigma: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return mean and covariance of the coefficients given each log sigma."""
+        sigma2 = np.exp(2.0 * log_sigma)[:, None, None]
+        return np.tile(self.mean, (len(log_sigma), 1)), sigma2 * self.covariance
+
+    @property
+    def spread(self) -> float:
+        """The scale that sigma is looked for about."""
+        return float(np.sqrt(self.sum_of_squares / self.df))
+
 
 def posterior(
     rows: Sequence[Rows], prior: ConjugatePrior, executor: Executor, what: str

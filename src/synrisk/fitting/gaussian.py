@@ -14,10 +14,13 @@ where R is the sum of squares that least squares leaves and N = Σω.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Protocol
 
 import numpy as np
+from scipy.special import logsumexp
 
 from synrisk.executors import Executor
 from synrisk.fitting.laplace import Fitted, NormalPrior
@@ -29,8 +32,126 @@ _NULL = 1e-13  # eigenvalues below this share of the largest carry no data
 _COARSE, _FINE = 4001, 8001  # points of the table of log sigma
 _DEEP = 45.0  # how far below its maximum the log density is tabulated
 _WIDE = 60.0  # log sigma is looked for so far to either side of log spread
+_HERMITE = 15
+_FEW, _NARROW, _SMALL_MOVE = 7, 0.02, 0.5  # nodes where log sigma is known well and hardly moves
+_LARGEST_MOVE = 0.8  # standard deviations of log sigma, for Gauss–Hermite
+_STEP, _TAIL = 0.6, 7.0  # of the even grid, in standard deviations of log sigma
+_MOST_NODES = 2000
+_LEAST_LEFT = 1e-12  # of the sum of squares, without the furthest record
+_AGREE = 1e-9  # of the rule with twice the nodes
 _NEAR = 0.3  # standard deviations, and of their logarithm
 _MOST_AT_ONCE = 1 << 22  # numbers in the covariances of a batch of draws
+
+
+def tabulate(
+    log_density: Callable[[FloatArray], FloatArray], spread: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return log sigma on a fine grid, and its cumulative probability."""
+    middle = np.log(spread)
+    grid = np.linspace(middle - _WIDE, middle + _WIDE, _COARSE)
+    for n_points in (_COARSE, _FINE):
+        with np.errstate(over="ignore"):
+            log_p = log_density(grid)
+        deep = np.flatnonzero(log_p > log_p.max() - _DEEP)
+        low, high = grid[max(deep[0] - 1, 0)], grid[min(deep[-1] + 1, len(grid) - 1)]
+        grid = np.linspace(low, high, n_points)
+    log_p = log_density(grid)
+    density = np.exp(log_p - log_p.max())
+    steps = np.concatenate([[0.0], np.cumsum(density[1:] + density[:-1])])
+    return grid, steps / steps[-1]
+
+
+@cache
+def _hermite_rule(n: int) -> tuple[FloatArray, FloatArray]:
+    z, weight = np.polynomial.hermite_e.hermegauss(n)
+    return z, weight
+
+
+class KnownGivenSigma(Protocol):
+    """A gaussian posterior whose coefficients are normal given sigma."""
+
+    @property
+    def spread(self) -> float:
+        """The scale that sigma is looked for about."""
+
+    def log_density(self, log_sigma: FloatArray) -> FloatArray:
+        """Return the log posterior density of log sigma, up to a constant."""
+
+    def given(self, log_sigma: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return mean and covariance of the coefficients given each log sigma."""
+
+
+def quadrature(
+    known: KnownGivenSigma, rows: Sequence[Rows], reach: float, executor: Executor
+) -> tuple[FloatArray, FloatArray]:
+    """Return nodes of log sigma and the logs of their weights, which sum to one.
+
+    The nodes must also serve where a record is taken out and a guess put in its place: an outlier
+    may move sigma by many standard deviations. Where none does, a few nodes of Gauss–Hermite are
+    enough; else an even grid covers where sigma may go (the trapezoidal rule, whose error for a
+    normal density at this step is below 1e-15).
+
+    Parameters
+    ----------
+    known
+        The posterior.
+    rows
+        What it was given.
+    reach
+        How far guesses may lie from the truth.
+    executor
+        Maps over the rows.
+    """
+    grid, cumulative = tabulate(known.log_density, known.spread)
+    p, middles = np.diff(cumulative), (grid[1:] + grid[:-1]) / 2
+    mean = float(p @ middles)
+    sd = float(np.sqrt(p @ (middles - mean) ** 2))
+    low, high = _moves(known, mean, rows, reach, executor)
+    furthest = max(low, high) / sd
+    if furthest < _LARGEST_MOVE:
+        n_nodes = _FEW if sd < _NARROW and furthest < _SMALL_MOVE else _HERMITE
+        nodes, log_weight = _hermite(known, mean, sd, n_nodes)
+        _, twice = _hermite(known, mean, sd, 2 * n_nodes)
+        if abs(np.expm1(logsumexp(log_weight) - logsumexp(twice))) < _AGREE:
+            return nodes, np.asarray(log_weight - logsumexp(log_weight))
+    first = min(float(grid[0]), mean - _TAIL * sd - low)
+    last = max(float(grid[-1]), mean + _TAIL * sd + high)
+    n_nodes = min(_MOST_NODES, int(np.ceil((last - first) / (_STEP * sd))) + 1)
+    nodes = np.linspace(first, last, n_nodes)
+    log_weight = known.log_density(nodes)
+    return nodes, np.asarray(log_weight - logsumexp(log_weight))
+
+
+def _hermite(
+    known: KnownGivenSigma, mean: float, sd: float, n_nodes: int
+) -> tuple[FloatArray, FloatArray]:
+    z, weight = _hermite_rule(n_nodes)
+    nodes = mean + sd * z
+    return nodes, known.log_density(nodes) + np.log(weight) + 0.5 * z * z
+
+
+def _moves(
+    known: KnownGivenSigma,
+    log_sigma: float,
+    rows: Sequence[Rows],
+    reach: float,
+    executor: Executor,
+) -> tuple[float, float]:
+    """Return how far log sigma falls without the furthest record, and rises with a far guess."""
+    mean, covariance = (part[0] for part in known.given(np.array([log_sigma])))
+    sigma2 = float(np.exp(2.0 * log_sigma))
+
+    def furthest(part: Rows) -> tuple[float, float]:
+        squares = part.omega * (part.y - part.matrix @ mean) ** 2
+        leverage = part.omega / sigma2 * ((part.matrix @ covariance) * part.matrix).sum(axis=1)
+        return float((squares / np.maximum(1.0 - leverage, 1e-6)).max()), float(squares.sum())
+
+    largest, total = 0.0, 0.0
+    for of_part, sum_of_part in executor.map(furthest, rows):
+        largest, total = max(largest, of_part), total + sum_of_part
+    low = -0.5 * np.log(max(1.0 - largest / total, _LEAST_LEFT))
+    high = 0.5 * np.log1p((np.sqrt(largest) + reach) ** 2 / total)
+    return float(low), float(high)
 
 
 @dataclass(frozen=True, repr=False)
@@ -106,18 +227,7 @@ class GaussianPosterior:
 
     def table(self) -> tuple[FloatArray, FloatArray]:
         """Return log sigma on a fine grid, and its cumulative probability."""
-        middle = np.log(self.spread)
-        grid = np.linspace(middle - _WIDE, middle + _WIDE, _COARSE)
-        for n_points in (_COARSE, _FINE):
-            with np.errstate(over="ignore"):
-                log_p = self.log_density(grid)
-            deep = np.flatnonzero(log_p > log_p.max() - _DEEP)
-            low, high = grid[max(deep[0] - 1, 0)], grid[min(deep[-1] + 1, len(grid) - 1)]
-            grid = np.linspace(low, high, n_points)
-        log_p = self.log_density(grid)
-        density = np.exp(log_p - log_p.max())
-        steps = np.concatenate([[0.0], np.cumsum(density[1:] + density[:-1])])
-        return grid, steps / steps[-1]
+        return tabulate(self.log_density, self.spread)
 
     def agrees(self, fitted: Fitted) -> bool:
         """Tell whether weighted draws have about the right mean and spread of log sigma."""

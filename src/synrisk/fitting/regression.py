@@ -27,12 +27,13 @@ from synrisk.fitting.checks import (
     separation_notes,
     variance_inflation,
 )
-from synrisk.fitting.gaussian import GaussianPosterior
+from synrisk.fitting.gaussian import GaussianPosterior, quadrature
 from synrisk.fitting.importance import LEAST_JUDGED
 from synrisk.fitting.laplace import Fitted, NormalPrior, Problem, laplace
 from synrisk.fitting.numbers import CommonNumbers
 from synrisk.fitting.rows import Rows, Standardisation, all_chunks
 from synrisk.fitting.scaling import Scales, resolve_priors
+from synrisk.likelihood import Nodes
 from synrisk.plan import Regression
 from synrisk.posterior import Posterior, parameter_names
 from synrisk.priors import Conjugate, Exponential, Normal, PriorSpec
@@ -209,19 +210,43 @@ def refit_regression(
     executor
         Maps over the chunks.
     """
+    task, rows = _frozen(regression, variable, fit, tables)
+    fitted = task.fitted(rows, fit.numbers, fit.numbers, executor)
+    return Refit(task.posterior(fitted, names), fitted.khat, fitted.ess, fitted.reliable)
+
+
+def nodes_of_regression(
+    regression: Regression,
+    variable: Variable,
+    fit: Fit,
+    tables: Sequence[tuple[FloatArray, FloatArray, FloatArray]],
+    reach: float,
+    executor: Executor,
+) -> Nodes:
+    """Return the exact posterior of a gaussian regression as a sum over nodes of sigma.
+
+    Arguments are those of `refit_regression`, and how far guesses may lie from the truth.
+    """
+    task, rows = _frozen(regression, variable, fit, tables)
+    return task.nodes(rows, reach, executor)
+
+
+def _frozen(
+    regression: Regression,
+    variable: Variable,
+    fit: Fit,
+    tables: Sequence[tuple[FloatArray, FloatArray, FloatArray]],
+) -> tuple[_Task, list[Rows]]:
     family, what = regression.distribution, f"Formula {regression.formula!r}"
     n_predictors = family.n_predictors(variable)
     task = _Task(
         fit.engine, family, n_predictors, fit.priors, fit.scales, fit.standardisation, what
     )
-    rows = all_chunks(
-        [
-            Rows(fit.standardisation.apply(matrix), regression.on_model_scale(values), omega)
-            for matrix, values, omega in tables
-        ]
-    )
-    fitted = task.fitted(rows, fit.numbers, fit.numbers, executor)
-    return Refit(task.posterior(fitted, names), fitted.khat, fitted.ess, fitted.reliable)
+    rows = [
+        Rows(fit.standardisation.apply(matrix), regression.on_model_scale(values), omega)
+        for matrix, values, omega in tables
+    ]
+    return task, all_chunks(rows)
 
 
 @dataclass(frozen=True, repr=False)
@@ -268,6 +293,24 @@ class _Task:
         self, rows: Sequence[Rows], prior: NormalPrior, executor: Executor
     ) -> GaussianPosterior:
         return GaussianPosterior.of(rows, prior, self.scales.spread, executor)
+
+    def nodes(self, rows: Sequence[Rows], reach: float, executor: Executor) -> Nodes:
+        """Return a gaussian posterior as a sum over nodes of sigma, on the columns' own scale."""
+        known: GaussianPosterior | conjugate.ConjugatePosterior
+        if isinstance(self.priors, Conjugate):
+            prior = self._conjugate_prior(self.priors)
+            known = conjugate.posterior(rows, prior, executor, self.what)
+        else:
+            known = self._gaussian(rows, self._normal_prior(self.priors), executor)
+        log_sigma, log_weight = quadrature(known, rows, reach, executor)
+        mean, covariance = known.given(log_sigma)
+        back = self.standardisation.coefficients(np.eye(self.n_columns))
+        return Nodes(
+            log_weight,
+            np.exp(log_sigma),
+            np.ascontiguousarray(mean @ back.T),
+            np.ascontiguousarray(back @ covariance @ back.T),
+        )
 
     def own_scale(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return coefficients ``(draw, column, predictor)`` and auxiliary parameters."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from synrisk.kernels.exact import exact_kernel
 from synrisk.kernels.models import ModelKernels, model_kernels
 from synrisk.kernels.records import RecordKernels, record_kernels
 
-__all__ = ["ModelKernels", "RecordKernels", "model_kernels", "record_kernels"]
+__all__ = ["ModelKernels", "RecordKernels", "exact_kernel", "model_kernels", "record_kernels"]

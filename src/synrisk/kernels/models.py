@@ -39,7 +39,8 @@ class ModelKernels:
     Attributes
     ----------
     reduce
-        Writes Σ_l log L_l for every cell; adds the log weights of earlier models where given.
+        Writes Σ_l log L_l for every cell, or the log of the draws' mean weight; adds the log
+        weights of earlier models where given.
     accumulate
         Writes the log weights of this model, added to those of earlier ones.
     release
@@ -81,6 +82,19 @@ def _add_terms(i: Any, cell: Any, values: Any, places: Any, beta: Any, eta: Any)
 
 
 @njit(fastmath=FAST, error_model="numpy")
+def _log_sums(sums: Any, i: Any, out: Any) -> Any:
+    """Write log Σ_h row for every cell of a record, NaN where it is lost; return how many are."""
+    n_cells = sums.shape[1]
+    n_lost = 0
+    for c in range(n_cells):
+        good = (sums[0, c] > _LOW) & (sums[0, c] < _HIGH)
+        log_sum = logarithm(sums[0, c] if good else 1.0)
+        out[i, c] = log_sum if good else np.nan
+        n_lost += not good
+    return n_lost
+
+
+@njit(fastmath=FAST, error_model="numpy")
 def _log_ratios(sums: Any, i: Any, out: Any) -> Any:
     """Write Σ_l log(Σ_h row·g_l / Σ_h row) for every cell of a record.
 
@@ -99,6 +113,16 @@ def _log_ratios(sums: Any, i: Any, out: Any) -> Any:
             out[i, c] += log_ratio if good else np.nan
             n_lost += not good
     return n_lost
+
+
+@njit(fastmath=FAST, error_model="numpy")
+def _log_sum_in_logs(row: Any) -> Any:
+    """log Σ_h exp(row) where sums of exp over- or underflow."""
+    top = row.max()
+    total = 0.0
+    for h in range(len(row)):
+        total += math.exp(row[h] - top)
+    return top + math.log(total)
 
 
 @njit(fastmath=FAST, error_model="numpy")
@@ -210,7 +234,7 @@ _MODEL = (F2, I2, F3, F2, F1, F2, I2, F1, I1, F3)
 
 def _make_reduce(varying: Any, base: Any, quadratic: bool, digest: str) -> Any:
     @njit(
-        types.void(*_MODEL, F2, F2),
+        types.void(*_MODEL, F2, types.boolean, F2),
         cache=can_cache(),
         nogil=True,
         fastmath=FAST,
@@ -227,7 +251,8 @@ def _make_reduce(varying: Any, base: Any, quadratic: bool, digest: str) -> Any:
         omega: Any,
         parent_of: Any,
         earlier: Any,
-        log_g: Any,
+        log_g: Any,  # (dataset, draw)
+        as_ratio: Any,  # whether to divide by the sum without g; else that sum alone is written
         out: Any,
     ) -> None:
         _ = digest
@@ -306,7 +331,7 @@ def _make_reduce(varying: Any, base: Any, quadratic: bool, digest: str) -> Any:
                     raise_two(flat_rows)
                     for k in range(n_guesses):
                         _sum_row(rows, k, g, sums, outer * n_guesses + k)
-            n_lost = _log_ratios(sums, i, out)
+            n_lost = _log_ratios(sums, i, out) if as_ratio else _log_sums(sums, i, out)
             for c in range(n_outer * n_guesses if n_lost else 0):
                 if np.isnan(out[i, c]):
                     outer, y = c // n_guesses, guesses[i, c % n_guesses]
@@ -316,7 +341,10 @@ def _make_reduce(varying: Any, base: Any, quadratic: bool, digest: str) -> Any:
                         if chained:
                             offset[h] += earlier[i, outer, h]
                         offset[h] += power * varying(y, eta, cell, h, parameters)
-                    out[i, c] = _log_ratio_in_logs(offset, log_g)
+                    if as_ratio:
+                        out[i, c] = _log_ratio_in_logs(offset, log_g)
+                    else:
+                        out[i, c] = _log_sum_in_logs(offset)
 
     return reduce
 

@@ -1,0 +1,170 @@
+"""How the likelihood of the release is estimated, model by model (METHOD §4).
+
+The parameters of different regressions are independent a posteriori, so the likelihood is a product
+of tables, one a model, over its own and its parents' guesses. Each table is
+
+- `Exact` for a gaussian model: a ratio of two predictive densities, by quadrature over sigma,
+- `Stacked`: the same ratio by draws given the confidential data and draws given confidential and
+  synthetic data stacked, from common random numbers,
+- `Importance`: draws given the confidential data alone, weighted by the density of the release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from synrisk.families import Family
+from synrisk.likelihood import (
+    KernelDraws,
+    ModelBlock,
+    Nodes,
+    log_predictive,
+    log_predictive_exact,
+    log_table,
+)
+from synrisk.schema import FloatArray
+
+Shape: TypeAlias = tuple[int, ...]
+
+
+@dataclass(frozen=True, repr=False)
+class Importance:
+    """Draws, and the log density of each dataset at each, ``(dataset, draw)``."""
+
+    name: ClassVar[str] = "importance"
+    draws: KernelDraws
+    log_g: FloatArray
+
+    def log_table(self, block: ModelBlock, shape: Shape) -> FloatArray:
+        """Return Σ_l log L_l over the model's guesses, ``(record, cell)``."""
+        return log_table(block, self.draws, relative(self.log_g, self.draws.log_v), shape)
+
+    def log_predictive(self, block: ModelBlock, shape: Shape) -> FloatArray:
+        """Return the log predictive density of each guess against the truth's."""
+        return log_predictive(block, self.draws, shape)
+
+    def to_arrays(self) -> dict[str, FloatArray]:
+        """Return what is stored."""
+        return {**_draws_to_arrays(self.draws, "draws"), "log_g": self.log_g}
+
+    @classmethod
+    def from_arrays(cls, family: Family, arrays: Mapping[str, Any], at: str) -> Importance:
+        """Return what `to_arrays` stored, with names that begin with `at`."""
+        return cls(_draws_from_arrays(family, arrays, f"{at}draws"), arrays[f"{at}log_g"])
+
+
+@dataclass(frozen=True, repr=False)
+class Stacked:
+    """Draws given the confidential data, and given these and each dataset stacked."""
+
+    name: ClassVar[str] = "stacked"
+    draws: KernelDraws
+    stacked: tuple[KernelDraws, ...]
+
+    def log_table(self, block: ModelBlock, shape: Shape) -> FloatArray:
+        """Return Σ_l log L_l over the model's guesses, ``(record, cell)``."""
+        table = -len(self.stacked) * log_predictive(block, self.draws, shape)
+        for draws in self.stacked:
+            table += log_predictive(block, draws, shape)
+        return table
+
+    def log_predictive(self, block: ModelBlock, shape: Shape) -> FloatArray:
+        """Return the log predictive density of each guess against the truth's."""
+        return log_predictive(block, self.draws, shape)
+
+    def to_arrays(self) -> dict[str, FloatArray]:
+        """Return what is stored."""
+        arrays = _draws_to_arrays(self.draws, "draws")
+        for number, draws in enumerate(self.stacked):
+            arrays |= _draws_to_arrays(draws, f"stacked{number}")
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, family: Family, arrays: Mapping[str, Any], at: str) -> Stacked:
+        """Return what `to_arrays` stored, with names that begin with `at`."""
+        n_datasets = _n_stacked(arrays, at, "log_v")
+        return cls(
+            _draws_from_arrays(family, arrays, f"{at}draws"),
+            tuple(
+                _draws_from_arrays(family, arrays, f"{at}stacked{number}")
+                for number in range(n_datasets)
+            ),
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Exact:
+    """Nodes given the confidential data, and given these and each dataset stacked."""
+
+    name: ClassVar[str] = "exact"
+    nodes: Nodes
+    stacked: tuple[Nodes, ...]
+
+    def log_table(self, block: ModelBlock, shape: Shape) -> FloatArray:
+        """Return Σ_l log L_l over the model's guesses, ``(record, cell)``."""
+        table = -len(self.stacked) * log_predictive_exact(block, self.nodes, shape)
+        for nodes in self.stacked:
+            table += log_predictive_exact(block, nodes, shape)
+        return table
+
+    def log_predictive(self, block: ModelBlock, shape: Shape) -> FloatArray:
+        """Return the log predictive density of each guess against the truth's."""
+        return log_predictive_exact(block, self.nodes, shape)
+
+    def to_arrays(self) -> dict[str, FloatArray]:
+        """Return what is stored."""
+        arrays = _nodes_to_arrays(self.nodes, "nodes")
+        for number, nodes in enumerate(self.stacked):
+            arrays |= _nodes_to_arrays(nodes, f"stacked{number}")
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, family: Family, arrays: Mapping[str, Any], at: str) -> Exact:  # noqa: ARG003
+        """Return what `to_arrays` stored, with names that begin with `at`."""
+        n_datasets = _n_stacked(arrays, at, "sigma")
+        return cls(
+            _nodes_from_arrays(arrays, f"{at}nodes"),
+            tuple(
+                _nodes_from_arrays(arrays, f"{at}stacked{number}") for number in range(n_datasets)
+            ),
+        )
+
+
+ModelEstimate: TypeAlias = Importance | Stacked | Exact
+KINDS: dict[str, type[ModelEstimate]] = {kind.name: kind for kind in (Importance, Stacked, Exact)}
+
+
+def relative(log_g: FloatArray, log_v: FloatArray) -> FloatArray:
+    """Return log g less its largest value among draws that count."""
+    top = log_g[:, np.isfinite(log_v)].max(axis=1, keepdims=True)
+    return np.asarray(np.minimum(log_g - top, 0.0))
+
+
+def _n_stacked(arrays: Mapping[str, Any], at: str, part: str) -> int:
+    return sum(key.startswith(f"{at}stacked") and key.endswith(part) for key in arrays)
+
+
+def _draws_to_arrays(draws: KernelDraws, name: str) -> dict[str, FloatArray]:
+    return {
+        f"{name}_beta": draws.beta,
+        f"{name}_parameters": draws.parameters,
+        f"{name}_log_v": draws.log_v,
+    }
+
+
+def _draws_from_arrays(family: Family, arrays: Mapping[str, Any], name: str) -> KernelDraws:
+    parts = (arrays[f"{name}_{part}"] for part in ("beta", "parameters", "log_v"))
+    return KernelDraws(family, *(np.ascontiguousarray(part) for part in parts))
+
+
+def _nodes_to_arrays(nodes: Nodes, name: str) -> dict[str, FloatArray]:
+    return {f"{name}_{part}": values for part, values in vars(nodes).items()}
+
+
+def _nodes_from_arrays(arrays: Mapping[str, Any], name: str) -> Nodes:
+    parts = (arrays[f"{name}_{part}"] for part in ("log_weight", "sigma", "mean", "covariance"))
+    return Nodes(*(np.ascontiguousarray(part) for part in parts))
