@@ -16,6 +16,7 @@ from synrisk.errors import (
     SynriskError,
     SyntheticDataError,
 )
+from synrisk.findings import ReliabilityWarning
 from synrisk.guesses import Additive, AllLevels, Interval, Relative, Values
 from synrisk.intruder import TruthFactor
 from synrisk.plan import Regression
@@ -45,6 +46,7 @@ __all__ = [
     "PriorError",
     "Regression",
     "Relative",
+    "ReliabilityWarning",
     "SynriskError",
     "SynthesisWarning",
     "Synthesizer",

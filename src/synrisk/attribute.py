@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +15,7 @@ import pandas as pd
 import xarray as xr
 
 from synrisk import tables
+from synrisk.checks import ReleaseChecks, check_release
 from synrisk.errors import (
     DrawsError,
     OptionError,
@@ -23,6 +26,7 @@ from synrisk.errors import (
 )
 from synrisk.estimators import KINDS, Exact, Importance, ModelEstimate, Stacked
 from synrisk.executors import Workers, workers
+from synrisk.findings import ReliabilityWarning, findings
 from synrisk.guesses import Grid, Target, for_target, lay_out, strategies
 from synrisk.intruder import Table, prior_from_json, prior_to_json
 from synrisk.intruder import prior as resolve_prior
@@ -31,7 +35,7 @@ from synrisk.likelihood import KernelDraws
 from synrisk.posterior import Posterior
 from synrisk.progress import bar
 from synrisk.release import Released, read_release
-from synrisk.result import RiskArrays
+from synrisk.result import ErrorArrays, RiskArrays
 from synrisk.risk import Evaluation, check_size, log_density_of_release
 from synrisk.schema import FloatArray, IntArray
 from synrisk.storage import Contents, load, save
@@ -42,7 +46,9 @@ EstimatorName: TypeAlias = Literal["auto", "exact", "stacked", "importance", "pa
 JointName: TypeAlias = Literal["auto", "keep", "drop"]
 
 _ESTIMATORS = ("auto", "exact", "stacked", "importance", "paper")
+_PAIR = 2  # draws of a fit come in antithetic pairs
 _JOINTS = ("auto", "keep", "drop")
+_ERRORS = tuple(ErrorArrays.__dataclass_fields__)
 _MOST_KEPT = 1 << 28  # bytes of joint posteriors that "auto" keeps
 
 
@@ -63,12 +69,16 @@ class AttributeRisk:
         The number of posterior draws used, by variable; 0 for an exact one.
     notes
         What a reader of the numbers should know about how they were made.
+    release_check
+        Whether the release looks as if it came from these models, and whether rows were copied;
+        None where diagnostics were not asked for.
     """
 
     estimator: dict[str, str]
     n_datasets: int
     n_draws: dict[str, int]
     notes: tuple[str, ...]
+    release_check: ReleaseChecks | None
     _evaluation: Evaluation
     _result: RiskArrays
     _labels: tables.Labels
@@ -94,10 +104,15 @@ class AttributeRisk:
     def records(self) -> pd.DataFrame:
         """A row a record: in the confidential data's order, or in that of ``records=``.
 
-        ``probability`` of the true values given the release, ``prior``, ``rank`` of the truth (1 is
-        the most probable; ties share the average), ``n_guesses``, and for each synthesized
-        variable V ``probability_V``, ``best_guess_V`` (by V's marginal) and ``abs_diff_V``, its
-        distance from the truth (0 or 1 for unordered levels).
+        ``probability`` of the true values given the release, ``prior``, ``lift`` (the one over the
+        other), ``rank`` of the truth (1 is the most probable; ties share the average) with
+        ``rank_low`` and ``rank_high``, which Monte-Carlo error leaves open, ``n_guesses``,
+        ``log_odds_range`` (the most that the release moved the log odds between two guesses) with
+        a bound on its standard error, ``mcse`` (the standard error of ``probability``), ``ess`` and
+        ``khat`` (the effective number of draws at the record's worst guess, and the tail of their
+        weights there), ``reliable``; and for each synthesized variable V ``probability_V``,
+        ``mcse_V``, ``best_guess_V`` (by V's marginal) and ``abs_diff_V``, its distance from the
+        truth (0 or 1 for unordered levels).
         """
         return self._records.copy()
 
@@ -113,6 +128,10 @@ class AttributeRisk:
         """
         groups = None if by is None else self._groups(by)
         return tables.summary_table(self._result, self._grids, self._labels, groups)
+
+    def diagnostics(self) -> pd.DataFrame:
+        """Return what is shaky, why, and what to do: a row a finding, none if all is well."""
+        return findings(self._evaluation, self._result, self.release_check)
 
     def joint(self, record: Hashable) -> xr.DataArray:
         """Return one record's posterior over all its guesses, a dimension a variable.
@@ -168,7 +187,9 @@ class AttributeRisk:
             "n_datasets": self.n_datasets,
             "n_draws": self.n_draws,
             "notes": list(self.notes),
+            "checks": None if self.release_check is None else self.release_check.to_json(),
             "prior": prior_to_json(evaluation.prior),
+            "with_errors": result.errors is not None,
             "around_truth": [grid.around_truth for grid in self._grids],
         }
         arrays |= {
@@ -178,6 +199,7 @@ class AttributeRisk:
             "rank": result.rank,
             "n_guesses": result.n_guesses,
             "best": result.best,
+            "log_odds_range": result.log_odds_range,
             "prior_marginals": result.prior_marginals,
         }
         for k, grid in enumerate(self._grids):
@@ -187,6 +209,8 @@ class AttributeRisk:
             arrays[f"truth_{k}"] = grid.truth
             arrays[f"present_{k}"] = np.asarray(grid.present)
             arrays[f"marginal_{k}"] = result.marginals[k]
+        if result.errors is not None:
+            arrays |= {f"error_{name}": values for name, values in vars(result.errors).items()}
         if result.joint is not None:
             arrays["joint"] = result.joint
         if isinstance(evaluation.prior, Table):
@@ -231,6 +255,10 @@ class AttributeRisk:
             tuple(arrays[f"marginal_{k}"] for k in variables),
             arrays["prior_marginals"],
             arrays["best"],
+            arrays["log_odds_range"],
+            ErrorArrays(**{name: arrays[f"error_{name}"] for name in _ERRORS})
+            if meta["with_errors"]
+            else None,
             arrays.get("joint"),
         )
         return cls(
@@ -238,6 +266,7 @@ class AttributeRisk:
             meta["n_datasets"],
             dict(meta["n_draws"]),
             tuple(meta["notes"]),
+            None if meta["checks"] is None else ReleaseChecks.from_json(meta["checks"]),
             evaluation,
             result,
             _labels(synthesizer, arrays["positions"]),
@@ -278,6 +307,7 @@ def attribute_risk(
     estimator: EstimatorName = "auto",
     records: Iterable[Hashable] | Hashable | None = None,
     joint: JointName = "auto",
+    diagnostics: bool = True,
     executor: Any = None,
     progress: bool | None = None,
 ) -> AttributeRisk:
@@ -311,6 +341,8 @@ def attribute_risk(
     joint
         ``"keep"`` keeps every record's joint posterior, ``"drop"`` none; ``"auto"`` keeps them up
         to 256 MB. `AttributeRisk.joint` works either way.
+    diagnostics
+        Whether to estimate the Monte-Carlo error of every number, which takes about as long again.
     executor
         None or ``"threads"`` uses a thread for each core, ``"serial"`` one; a number is a number
         of threads; or an object with a ``map`` method. Results are the same to the last bit.
@@ -323,6 +355,8 @@ def attribute_risk(
             f"{type(synthesizer).__name__}."
         )
     method = _choose("estimator", estimator, _ESTIMATORS)
+    if not isinstance(diagnostics, bool):
+        raise OptionError(f"diagnostics must be True or False; got {got(diagnostics)}.")
     keeping = _choose("joint", joint, _JOINTS)
     team = workers(executor)
     chosen = strategies(guesses, synthesizer.plan.synthesized)
@@ -344,14 +378,32 @@ def attribute_risk(
     n_bytes = 8 * len(positions) * int(np.prod(evaluation.shape, dtype=np.float64))
     keep_joint = keeping == "keep" or (keeping == "auto" and n_bytes <= _MOST_KEPT)
     with bar(progress, "Evaluating records", len(positions)) as on_records:
-        result = evaluation.run(team, keep_joint=keep_joint, on_records=on_records)
+        result = evaluation.run(
+            team,
+            keep_joint=keep_joint,
+            with_errors=diagnostics and method != "paper",
+            on_records=on_records,
+        )
+    checks = None
+    if diagnostics:
+        with team.open() as opened:
+            checks = check_release(synthesizer, release, opened)
+    shaky = findings(evaluation, result, checks) if diagnostics else None
+    if shaky is not None and len(shaky):
+        warnings.warn(
+            f"{counted(len(shaky), 'finding')} about these numbers: "
+            f"{' '.join(shaky['what'])} See risk.diagnostics().",
+            ReliabilityWarning,
+            stacklevel=2,
+        )
     names = synthesizer.plan.synthesized
     said = ["paper"] * len(names) if method == "paper" else kinds
     return AttributeRisk(
         dict(zip(names, said, strict=True)),
         len(release),
         dict(zip(names, n_used, strict=True)),
-        _notes(synthesizer, release, grids),
+        (*_notes(synthesizer, release, grids), *(checks.failures if checks else ())),
+        checks,
         evaluation,
         result,
         _labels(synthesizer, positions),
@@ -420,10 +472,14 @@ def _estimates(
                 given = tuple(
                     KernelDraws.of(family, refit.posterior.first(n_draws)) for refit in refits
                 )
-                estimates.append(Stacked(own, given))
+                numbers = model.fit.numbers if model.fit else None
+                whole = numbers is not None and len(numbers.u) == n_draws
+                basis = numbers.matched_directions() if numbers is not None and whole else None
+                estimates.append(Stacked(own, given, _PAIR, basis))
             else:
                 log_g = log_density_of_release(model, own, datasets)
-                estimates.append(Importance(own, log_g))
+                unit = _PAIR if model.fit else max(1, math.isqrt(len(own.log_v)))
+                estimates.append(Importance(own, log_g, unit))
     return tuple(estimates)
 
 

@@ -13,12 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from synrisk.families import Family
+from synrisk.fitting.importance import effective_size
 from synrisk.likelihood import (
+    ErrorSets,
     KernelDraws,
     ModelBlock,
     Nodes,
@@ -38,6 +41,20 @@ class Importance:
     name: ClassVar[str] = "importance"
     draws: KernelDraws
     log_g: FloatArray
+    unit_size: int = 1  # draws that are not independent of one another, adjacent
+
+    @cached_property
+    def error_sets(self) -> ErrorSets | None:
+        """The draws as the Monte-Carlo error takes them."""
+        log_v = self.draws.log_v
+        factors = [*(log_v + one for one in self.log_g), log_v]
+        signs = [*[1.0] * len(self.log_g), -float(len(self.log_g))]
+        return ErrorSets.of([(self.draws, factors)], [signs], self.unit_size)
+
+    @cached_property
+    def release_ess(self) -> FloatArray:
+        """The effective number of draws behind each dataset's likelihood: ESS of v·g."""
+        return np.array([effective_size(self.draws.log_v + one) for one in self.log_g])
 
     def log_table(self, block: ModelBlock, shape: Shape) -> FloatArray:
         """Return Σ_l log L_l over the model's guesses, ``(record, cell)``."""
@@ -49,12 +66,17 @@ class Importance:
 
     def to_arrays(self) -> dict[str, FloatArray]:
         """Return what is stored."""
-        return {**_draws_to_arrays(self.draws, "draws"), "log_g": self.log_g}
+        return {
+            **_draws_to_arrays(self.draws, "draws"),
+            "log_g": self.log_g,
+            "unit_size": np.array([float(self.unit_size)]),
+        }
 
     @classmethod
     def from_arrays(cls, family: Family, arrays: Mapping[str, Any], at: str) -> Importance:
         """Return what `to_arrays` stored, with names that begin with `at`."""
-        return cls(_draws_from_arrays(family, arrays, f"{at}draws"), arrays[f"{at}log_g"])
+        draws = _draws_from_arrays(family, arrays, f"{at}draws")
+        return cls(draws, arrays[f"{at}log_g"], int(arrays[f"{at}unit_size"][0]))
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,6 +86,20 @@ class Stacked:
     name: ClassVar[str] = "stacked"
     draws: KernelDraws
     stacked: tuple[KernelDraws, ...]
+    unit_size: int = 1
+    basis: FloatArray | None = None  # directions over the units that matched moments leave exact
+
+    @cached_property
+    def error_sets(self) -> ErrorSets | None:
+        """The draws as the Monte-Carlo error takes them."""
+        sets = [(draws, [draws.log_v]) for draws in (*self.stacked, self.draws)]
+        signs = [*[[1.0]] * len(self.stacked), [-float(len(self.stacked))]]
+        return ErrorSets.of(sets, signs, self.unit_size, self.basis)
+
+    @property
+    def release_ess(self) -> FloatArray:
+        """The effective number of draws behind each dataset's likelihood: of its own fit."""
+        return np.array([effective_size(draws.log_v) for draws in self.stacked])
 
     def log_table(self, block: ModelBlock, shape: Shape) -> FloatArray:
         """Return Σ_l log L_l over the model's guesses, ``(record, cell)``."""
@@ -79,6 +115,9 @@ class Stacked:
     def to_arrays(self) -> dict[str, FloatArray]:
         """Return what is stored."""
         arrays = _draws_to_arrays(self.draws, "draws")
+        arrays["unit_size"] = np.array([float(self.unit_size)])
+        if self.basis is not None:
+            arrays["basis"] = self.basis
         for number, draws in enumerate(self.stacked):
             arrays |= _draws_to_arrays(draws, f"stacked{number}")
         return arrays
@@ -93,6 +132,8 @@ class Stacked:
                 _draws_from_arrays(family, arrays, f"{at}stacked{number}")
                 for number in range(n_datasets)
             ),
+            int(arrays[f"{at}unit_size"][0]),
+            arrays.get(f"{at}basis"),
         )
 
 
@@ -103,6 +144,11 @@ class Exact:
     name: ClassVar[str] = "exact"
     nodes: Nodes
     stacked: tuple[Nodes, ...]
+
+    @property
+    def error_sets(self) -> ErrorSets | None:
+        """None: there is no Monte-Carlo error."""
+        return None
 
     def log_table(self, block: ModelBlock, shape: Shape) -> FloatArray:
         """Return Σ_l log L_l over the model's guesses, ``(record, cell)``."""

@@ -220,6 +220,140 @@ def log_predictive_exact(block: ModelBlock, nodes: Nodes, shape: tuple[int, ...]
     return out
 
 
+@dataclass(frozen=True, repr=False)
+class ErrorSets:
+    """Draws laid out for the Monte-Carlo error: member j of unit u at ``j·n_units + u``.
+
+    Attributes
+    ----------
+    family, n_units
+        Of the draws.
+    beta, parameters
+        As in `KernelDraws`, with sets of draws on the first axis.
+    factors
+        Normalised weights of the draws, ``(set, factor, draw)``.
+    signs
+        How each enters log L, ``(set, factor)``.
+    basis
+        Orthonormal directions over the units that have no error, ``(direction, unit)``.
+    """
+
+    family: Family
+    n_units: int
+    beta: FloatArray
+    parameters: FloatArray
+    factors: FloatArray
+    signs: FloatArray
+    basis: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        sets: Sequence[tuple[KernelDraws, Sequence[FloatArray]]],
+        signs: Sequence[Sequence[float]],
+        unit_size: int,
+        basis: FloatArray | None = None,
+    ) -> ErrorSets:
+        """Lay out sets of draws, each with the log weights of its factors."""
+        n_draws = len(sets[0][0].log_v)
+        n_units = -(-n_draws // unit_size)
+        # Unit by unit; where the last is not full, draws of weight zero fill it.
+        order = np.arange(n_units * unit_size).reshape(n_units, unit_size).T.ravel()
+        taken = np.minimum(order, n_draws - 1)
+
+        def weights(log_weights: FloatArray) -> FloatArray:
+            p = np.exp(log_weights - log_weights[np.isfinite(log_weights)].max())
+            return np.asarray(np.where(order < n_draws, (p / p.sum())[taken], 0.0))
+
+        return cls(
+            sets[0][0].family,
+            n_units,
+            np.ascontiguousarray([draws.beta[..., taken] for draws, _ in sets]),
+            np.ascontiguousarray([draws.parameters[..., taken] for draws, _ in sets]),
+            np.ascontiguousarray([[weights(one) for one in factors] for _, factors in sets]),
+            np.ascontiguousarray(signs, dtype=np.float64),
+            np.zeros((0, n_units)) if basis is None else np.ascontiguousarray(basis),
+        )
+
+    @property
+    def n_draws(self) -> int:
+        """The number of draws, fillers included."""
+        return int(self.factors.shape[2])
+
+
+@dataclass(frozen=True, repr=False)
+class TableErrors:
+    """Monte-Carlo errors of one model's table.
+
+    Attributes
+    ----------
+    variance
+        Of each target, ``(record, target)``.
+    apart
+        Of the log likelihood of each cell against the truth's, ``(record, cell)``.
+    ess, khat
+        The smallest effective number of draws at a record's guesses, and the shape of the weights'
+        tail there (NaN where the number is large enough to do without).
+    """
+
+    variance: FloatArray
+    apart: FloatArray
+    ess: FloatArray
+    khat: FloatArray
+
+
+def table_errors(
+    block: ModelBlock,
+    sets: ErrorSets,
+    derivatives: FloatArray,
+    shape: tuple[int, ...],
+    least_even: float,
+) -> TableErrors:
+    """Return the Monte-Carlo errors that a model's draws leave.
+
+    Parameters
+    ----------
+    block, sets
+        The model.
+    derivatives
+        Of each target in the log likelihood of each cell, ``(record, cell, target)``.
+    shape
+        The shape of the joint grid.
+    least_even
+        The effective number of draws from which their tail is not looked at.
+    """
+    from synrisk.kernels import error_kernel
+
+    n_records, n_cells, n_targets = derivatives.shape
+    found = TableErrors(
+        np.empty((n_records, n_targets)),
+        np.empty((n_records, n_cells)),
+        np.empty(n_records),
+        np.empty(n_records),
+    )
+    error_kernel(sets.family)(
+        block.values,
+        block.places,
+        sets.beta,
+        sets.parameters,
+        sets.factors,
+        sets.signs,
+        sets.n_units,
+        sets.basis,
+        block.guesses,
+        block.true_cells(shape),
+        block.record_weights,
+        np.ascontiguousarray(derivatives),
+        least_even,
+        found.variance,
+        found.apart,
+        found.ess,
+        found.khat,
+    )
+    by = sets.n_units / max(sets.n_units - 1 - len(sets.basis), 1)
+    return TableErrors(by * found.variance, by * found.apart, found.ess, found.khat)
+
+
 def log_joint_paired(
     blocks: Sequence[ModelBlock],
     draws: Sequence[KernelDraws],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +12,61 @@ from synrisk.likelihood import cells_within
 from synrisk.schema import BoolArray, FloatArray, IntArray
 
 TIE = 1e-9  # log posteriors closer than this are tied
+
+
+@dataclass(frozen=True, repr=False)
+class ErrorArrays:
+    """Monte-Carlo errors over the evaluated records.
+
+    Attributes
+    ----------
+    mcse
+        The standard errors of the true cell's probability and of each variable's true value,
+        ``(record, 1 + variable)``; NaN where they cannot be estimated.
+    rank_low, rank_high
+        Ranks of the truth that the error leaves open.
+    range_mcse
+        A bound on the standard error of `log_odds_range`.
+    ess, khat
+        The smallest effective number of draws over models and guesses, and the tail of the weights
+        there; infinite and NaN where nothing was drawn.
+    reliable
+        Whether no model's weights are both uneven and heavy-tailed, and the error is known.
+    """
+
+    mcse: FloatArray
+    rank_low: FloatArray
+    rank_high: FloatArray
+    range_mcse: FloatArray
+    ess: FloatArray
+    khat: FloatArray
+    reliable: BoolArray
+
+    @classmethod
+    def empty(cls, n_records: int, n_variables: int) -> ErrorArrays:
+        """Return arrays to be filled by `place`."""
+        return cls(
+            np.empty((n_records, 1 + n_variables)),
+            np.empty(n_records),
+            np.empty(n_records),
+            np.empty(n_records),
+            np.empty(n_records),
+            np.empty(n_records),
+            np.empty(n_records, dtype=bool),
+        )
+
+    @classmethod
+    def unknown(cls, n_records: int, n_variables: int) -> ErrorArrays:
+        """Return errors that were not estimated: NaN, and nothing known to be reliable."""
+        arrays = cls.empty(n_records, n_variables)
+        for values in vars(arrays).values():
+            values[...] = False if values.dtype == bool else np.nan
+        return arrays
+
+    def place(self, rows: slice, part: ErrorArrays) -> None:
+        """Write the errors of the records `rows`."""
+        for name, values in vars(part).items():
+            getattr(self, name)[rows] = values
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,6 +88,11 @@ class RiskArrays:
     best
         The index of the guess that is best by the marginal, ``(record, variable)``; of guesses
         that tie, the first.
+    log_odds_range
+        The largest less the smallest log likelihood among the guesses: the most that the release
+        moved the odds between two of them.
+    errors
+        Monte-Carlo errors, or None where they were not asked for.
     joint
         The log posterior over the joint grid, or None where it was not kept.
     """
@@ -44,10 +104,14 @@ class RiskArrays:
     marginals: tuple[FloatArray, ...]
     prior_marginals: FloatArray
     best: IntArray
+    log_odds_range: FloatArray
+    errors: ErrorArrays | None
     joint: FloatArray | None
 
     @classmethod
-    def empty(cls, n_records: int, shape: tuple[int, ...], *, keep_joint: bool) -> RiskArrays:
+    def empty(
+        cls, n_records: int, shape: tuple[int, ...], *, keep_joint: bool, with_errors: bool
+    ) -> RiskArrays:
         """Return arrays to be filled by `place`."""
         return cls(
             np.empty(n_records),
@@ -57,12 +121,10 @@ class RiskArrays:
             tuple(np.empty((n_records, size)) for size in shape),
             np.empty((n_records, len(shape))),
             np.empty((n_records, len(shape)), dtype=np.int64),
+            np.empty(n_records),
+            ErrorArrays.empty(n_records, len(shape)) if with_errors else None,
             np.empty((n_records, *shape)) if keep_joint else None,
         )
-
-    def with_joint(self, joint: FloatArray) -> RiskArrays:
-        """Return these results with the joint posterior."""
-        return replace(self, joint=joint)
 
     def place(self, rows: slice, part: RiskArrays) -> None:
         """Write the results of the records `rows`."""
@@ -74,6 +136,9 @@ class RiskArrays:
             own[rows] = of_part
         self.prior_marginals[rows] = part.prior_marginals
         self.best[rows] = part.best
+        self.log_odds_range[rows] = part.log_odds_range
+        if self.errors is not None and part.errors is not None:
+            self.errors.place(rows, part.errors)
         if self.joint is not None and part.joint is not None:
             self.joint[rows] = part.joint
 
@@ -131,9 +196,20 @@ def summarise_tables(
         tuple(marginals),
         prior_marginals,
         best,
+        np.full(len(truth), np.nan),
+        None,
         None,
     )
     return result, lost
+
+
+def range_of(log_likelihood: FloatArray, log_prior: FloatArray) -> FloatArray:
+    """Return the largest less the smallest log likelihood of the guesses that a record has."""
+    if np.isfinite(log_prior).all():
+        return np.asarray(log_likelihood.max(axis=1) - log_likelihood.min(axis=1))
+    absent = ~np.isfinite(log_prior)
+    high = np.where(absent, -np.inf, log_likelihood).max(axis=1)
+    return np.asarray(high - np.where(absent, np.inf, log_likelihood).min(axis=1))
 
 
 def _first_best(marginal: FloatArray) -> IntArray:
@@ -167,6 +243,7 @@ def summarise(
     from synrisk.kernels import record_kernels
 
     n_records = len(truth)
+    log_odds_range = range_of(log_likelihood, log_prior)
     axes = tuple(range(len(shape)))
     starts = np.concatenate([[0], np.cumsum(shape)]).astype(np.int64)
     axis_cell = np.stack([starts[a] + cells_within(axes, (a,), shape) for a in axes])
@@ -200,5 +277,7 @@ def summarise(
         tuple(np.split(marginals, starts[1:-1], axis=1)),
         prior_marginals,
         best,
+        log_odds_range,
+        None,
         log_likelihood.reshape(n_records, *shape) if keep else None,
     )

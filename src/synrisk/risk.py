@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -28,6 +28,7 @@ from synrisk.model import Model
 from synrisk.result import RiskArrays, summarise, summarise_tables
 from synrisk.schema import Columns, FloatArray, IntArray
 from synrisk.synthesizer import Synthesizer
+from synrisk.uncertainty import errors_of
 
 MOST_CELLS = 10_000_000  # of one record's joint grid
 _MOST_ELEMENTS = 1 << 27  # of one record's arrays over cells and draws: a gigabyte
@@ -73,6 +74,7 @@ class Evaluation:
         workers: Workers,
         *,
         keep_joint: bool,
+        with_errors: bool,
         on_records: Callable[[int], None] = lambda _: None,
     ) -> RiskArrays:
         """Evaluate all chosen records, and tell `on_records` how many are done with each block.
@@ -88,8 +90,10 @@ class Evaluation:
         size = min(ROWS, max(1, _BLOCK_CELLS // cells))
         size = min(size, max(_LEAST_BLOCK, -(-n_records // (_BLOCKS_A_WORKER * workers.n))))
         blocks = [slice(i, min(i + size, n_records)) for i in range(0, n_records, size)]
-        result = RiskArrays.empty(n_records, self.shape, keep_joint=keep_joint)
-        evaluate = partial(self.evaluate, keep_joint=keep_joint)
+        result = RiskArrays.empty(
+            n_records, self.shape, keep_joint=keep_joint, with_errors=with_errors
+        )
+        evaluate = partial(self.evaluate, keep_joint=keep_joint, with_errors=with_errors)
         with workers.open() as executor:
             for rows, part in zip(blocks, executor.map(evaluate, blocks), strict=True):
                 result.place(rows, part)
@@ -103,11 +107,27 @@ class Evaluation:
             )
         return result
 
-    def evaluate(self, rows: slice, *, keep_joint: bool) -> RiskArrays:
+    def evaluate(self, rows: slice, *, keep_joint: bool, with_errors: bool) -> RiskArrays:
         """Evaluate the chosen records `rows`."""
-        if self._is_eliminated:
-            return self._evaluate_by_elimination(rows, keep_joint=keep_joint)
-        return self._evaluate_joint(rows, keep_joint=keep_joint)
+        if not self._is_eliminated:
+            return self._evaluate_joint(rows, keep_joint=keep_joint, with_errors=with_errors)
+        result = self._evaluate_by_elimination(rows)
+        if not keep_joint and not with_errors:
+            return result
+        # The joint is built for a few records at a time.
+        n_records = rows.stop - rows.start
+        built = RiskArrays.empty(
+            n_records, self.shape, keep_joint=keep_joint, with_errors=with_errors
+        )
+        size = max(1, _BLOCK_CELLS // math.prod(self.shape))
+        for first in range(0, n_records, size):
+            part = slice(first, min(first + size, n_records))
+            some = slice(rows.start + part.start, rows.start + part.stop)
+            one = self._evaluate_joint(some, keep_joint=keep_joint, with_errors=with_errors)
+            built.place(part, one)
+        return replace(
+            result, log_odds_range=built.log_odds_range, errors=built.errors, joint=built.joint
+        )
 
     @property
     def _is_eliminated(self) -> bool:
@@ -115,7 +135,7 @@ class Evaluation:
         is_large = len(self.shape) > 1 and math.prod(self.shape) > _LARGE_JOINT
         return is_large and not self.paired and self.prior.truth_factor is not None
 
-    def _evaluate_by_elimination(self, rows: slice, *, keep_joint: bool) -> RiskArrays:
+    def _evaluate_by_elimination(self, rows: slice) -> RiskArrays:
         blocks = self._model_blocks(rows)
         tables = self._log_tables(blocks)
         for block, table in zip(blocks, tables, strict=True):
@@ -130,23 +150,33 @@ class Evaluation:
         result, lost = summarise_tables(tables, axes, truth, self.shape, n_guesses, factor)
         for row in np.flatnonzero(lost):
             one = slice(rows.start + int(row), rows.start + int(row) + 1)
-            result.place(slice(row, row + 1), self._evaluate_joint(one, keep_joint=False))
-        if not keep_joint:
-            return result
-        joint = self._evaluate_joint(rows, keep_joint=True).joint
-        assert joint is not None  # noqa: S101 - it was asked for
-        return result.with_joint(joint)
+            alone = self._evaluate_joint(one, keep_joint=False, with_errors=False)
+            result.place(slice(row, row + 1), alone)
+        return result
 
-    def _evaluate_joint(self, rows: slice, *, keep_joint: bool) -> RiskArrays:
-        log_likelihood = self._log_likelihood(self._model_blocks(rows))
+    def _evaluate_joint(self, rows: slice, *, keep_joint: bool, with_errors: bool) -> RiskArrays:
+        blocks = self._model_blocks(rows)
+        log_likelihood = self._log_likelihood(blocks)
         log_prior = self.prior.log_prior(self.grids, rows)
         truth = np.stack([grid.truth[rows] for grid in self.grids], axis=1)
         flat_prior = log_prior.reshape(len(log_prior), -1)
-        return summarise(log_likelihood, flat_prior, truth, self.shape, keep=keep_joint)
+        if not with_errors or self.paired:
+            return summarise(log_likelihood, flat_prior, truth, self.shape, keep=keep_joint)
+        absent = ~np.isfinite(flat_prior)
+        ends = (
+            np.argmin(np.where(absent, np.inf, log_likelihood), axis=1),
+            np.argmax(np.where(absent, -np.inf, log_likelihood), axis=1),
+        )
+        result = summarise(log_likelihood, flat_prior, truth, self.shape, keep=True)
+        assert result.joint is not None  # noqa: S101 - it was asked for
+        log_posterior = result.joint.reshape(len(truth), -1)
+        errors = errors_of(log_posterior, ends, truth, self.shape, blocks, self.estimates)
+        return replace(result, errors=errors, joint=result.joint if keep_joint else None)
 
     def log_joint(self, row: int) -> FloatArray:
         """Return the log posterior over the joint grid of the evaluated record at `row`."""
-        joint = self._evaluate_joint(slice(row, row + 1), keep_joint=True).joint
+        one = slice(row, row + 1)
+        joint = self._evaluate_joint(one, keep_joint=True, with_errors=False).joint
         assert joint is not None  # noqa: S101 - it was asked for
         return np.asarray(joint[0])
 

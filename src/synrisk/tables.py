@@ -14,7 +14,7 @@ import xarray as xr
 from synrisk.errors import OptionError, got, listed, nearest
 from synrisk.families import Family
 from synrisk.guesses import Grid
-from synrisk.result import TIE, RiskArrays
+from synrisk.result import TIE, ErrorArrays, RiskArrays
 from synrisk.schema import FloatArray, Variable
 
 
@@ -51,16 +51,27 @@ class Labels:
 def record_table(result: RiskArrays, grids: tuple[Grid, ...], labels: Labels) -> pd.DataFrame:
     """Return a row a record."""
     rows = np.arange(len(labels.records))
+    errors = result.errors or ErrorArrays.unknown(len(rows), len(grids))
     columns: dict[str, Any] = {
         "probability": result.probability,
         "prior": result.prior,
+        "lift": result.probability / result.prior,
         "rank": result.rank,
+        "rank_low": errors.rank_low,
+        "rank_high": errors.rank_high,
         "n_guesses": result.n_guesses,
+        "log_odds_range": result.log_odds_range,
+        "log_odds_range_mcse": errors.range_mcse,
+        "mcse": errors.mcse[:, 0],
+        "ess": errors.ess,
+        "khat": errors.khat,
+        "reliable": errors.reliable,
     }
     for axis, grid in enumerate(grids):
         name, best = labels.names[axis], result.best[:, axis]
         guess, truth = grid.values[rows, best], grid.values[rows, grid.truth]
         columns[f"probability_{name}"] = result.marginals[axis][rows, grid.truth]
+        columns[f"mcse_{name}"] = errors.mcse[:, 1 + axis]
         columns[f"best_guess_{name}"] = labels.decode(axis, guess)
         columns[f"abs_diff_{name}"] = difference(labels.families[axis], guess, truth)
     return pd.DataFrame(columns, index=labels.records)

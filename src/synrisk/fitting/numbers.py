@@ -14,6 +14,7 @@ from scipy.special import gammaincinv
 
 from synrisk.schema import FloatArray
 
+_MOST_PRODUCTS = 21  # of six parameters
 _SPARE_PAIRS = 10  # more pairs than parameters before second moments are matched
 
 
@@ -40,3 +41,18 @@ class CommonNumbers:
     def chi_square(self, df: float) -> FloatArray:
         """Return χ² variates by the inverse CDF, so that they move with those of another df."""
         return np.asarray(2.0 * gammaincinv(df / 2.0, self.u))
+
+    def matched_directions(self) -> FloatArray | None:
+        """Return an orthonormal basis of the products z_j z_k over the pairs, ``(product, pair)``.
+
+        Their sums over the pairs are matched, so what is linear in them has no Monte-Carlo error.
+        None where they were not matched, or are too many to be worth the time.
+        """
+        n_pairs, n_parameters = len(self.u) // 2, self.z.shape[1]
+        n_products = n_parameters * (n_parameters + 1) // 2
+        too_few = n_pairs < n_parameters + _SPARE_PAIRS or len(self.u) % 2
+        if too_few or n_products > _MOST_PRODUCTS or n_pairs < 4 * n_products:
+            return None
+        first, second = np.triu_indices(n_parameters)
+        products = self.z[::2][:, first] * self.z[::2][:, second] - (first == second)
+        return np.ascontiguousarray(np.linalg.qr(products)[0].T)

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from synrisk.kernels.errors import error_kernel, tail_shape
 from synrisk.kernels.exact import exact_kernel
 from synrisk.kernels.models import ModelKernels, model_kernels
 from synrisk.kernels.records import RecordKernels, record_kernels
 
-__all__ = ["ModelKernels", "RecordKernels", "exact_kernel", "model_kernels", "record_kernels"]
+__all__ = [
+    "ModelKernels",
+    "RecordKernels",
+    "error_kernel",
+    "exact_kernel",
+    "model_kernels",
+    "record_kernels",
+    "tail_shape",
+]

@@ -1,0 +1,173 @@
+"""Two checks that stand beside the risk, which assumes that the release came from these models.
+
+A plain copy of the confidential data looks safest of all, since only sufficient statistics enter; a
+release that has nothing to do with the models looks worst (METHOD §6). So the fits to the
+confidential and to the synthetic data are compared, and copied rows are looked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.spatial import cKDTree
+from scipy.stats import chi2
+
+from synrisk.errors import SynriskError
+from synrisk.executors import Executor
+from synrisk.posterior import Posterior
+from synrisk.release import Released
+from synrisk.schema import FloatArray
+from synrisk.synthesizer import Synthesizer
+
+_TAIL = 1e-3  # of χ², on either side
+_RADIUS = 1e-3  # in standard deviations of each variable
+_MORE_COPIES = 0.01  # share of rows beyond what the confidential data have among themselves
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseChecks:
+    """What was found about a release.
+
+    Attributes
+    ----------
+    distance
+        A row a model and dataset: D² between the fits, its degrees of freedom, and the probability
+        of a smaller one if the release came from the model.
+    copies
+        A row a dataset: how many synthetic rows hold a confidential record's values in all
+        continuous synthesized variables, how many come within a thousandth of a standard deviation,
+        and how many confidential records do so among themselves.
+    """
+
+    distance: pd.DataFrame
+    copies: pd.DataFrame
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """What is wrong, in plain words."""
+        found = []
+        for key, row in zip(self.distance.index, self.distance.to_dict("records"), strict=True):
+            variable, number = key
+            if row["p_smaller"] > 1.0 - _TAIL:
+                found.append(
+                    f"Dataset {number} does not look as if it came from the model of {variable}: "
+                    f"the fits differ by D² = {row['d2']:.1f} with {row['df']:.0f} degrees of "
+                    "freedom. The risk assumes that it did."
+                )
+            elif row["p_smaller"] < _TAIL:
+                found.append(
+                    f"Dataset {number} follows the confidential data of {variable} more closely "
+                    f"than its model would (D² = {row['d2']:.3f} with {row['df']:.0f} degrees of "
+                    "freedom): was it copied or adjusted? The risk does not see that."
+                )
+        for number, row in zip(self.copies.index, self.copies.to_dict("records"), strict=True):
+            n_rows = row["n_rows"]
+            beyond = max(row["exact"] - row["exact_own"], row["near"] - row["near_own"])
+            if beyond > _MORE_COPIES * n_rows:
+                found.append(
+                    f"{row['exact']:,.0f} of {n_rows:,.0f} rows of dataset {number} are copies of "
+                    f"confidential records, {row['near']:,.0f} nearly so. The risk does not see "
+                    "copies."
+                )
+        return tuple(found)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the checks as JSON has them."""
+        return {
+            "distance": self.distance.reset_index().to_dict("list"),
+            "copies": self.copies.reset_index().to_dict("list"),
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> ReleaseChecks:
+        """Return what `to_json` stored."""
+        distance = pd.DataFrame(stored["distance"]).set_index(["variable", "dataset"])
+        copies = pd.DataFrame(stored["copies"])
+        return cls(distance, copies.set_index("dataset"))
+
+
+def check_release(
+    synthesizer: Synthesizer, release: Sequence[Released], executor: Executor
+) -> ReleaseChecks:
+    """Compare the fits to the confidential and to each synthetic dataset, and look for copies."""
+    rows = []
+    for model in synthesizer.models:
+        if model.fit is None:
+            continue
+        for number, dataset in enumerate(release, 1):
+            d2, df = np.nan, float(len(model.posterior.names))
+            try:
+                alone = synthesizer.refit_model(model, [dataset], executor, confidential=False)
+            except SynriskError:
+                alone = None  # too few or too odd rows for a fit of their own: nothing to compare
+            if alone is not None and alone.reliable:
+                d2 = _distance(model.posterior, alone.posterior)
+            rows.append(
+                {
+                    "variable": model.regression.response,
+                    "dataset": number,
+                    "d2": d2,
+                    "df": df,
+                    "p_smaller": float(chi2.cdf(d2, df)),
+                }
+            )
+    columns = ["variable", "dataset", "d2", "df", "p_smaller"]
+    distance = pd.DataFrame(rows, columns=columns).set_index(["variable", "dataset"])
+    return ReleaseChecks(distance, _copies(synthesizer, release))
+
+
+def _distance(one: Posterior, other: Posterior) -> float:
+    """Return Δ'(V + V')⁻¹Δ of two posteriors, auxiliary parameters in logs."""
+    (mean, covariance), (mean2, covariance2) = _moments(one), _moments(other)
+    apart = mean - mean2
+    return float(apart @ np.linalg.solve(covariance + covariance2, apart))
+
+
+def _moments(posterior: Posterior) -> tuple[FloatArray, FloatArray]:
+    n_draws = posterior.n_draws
+    theta = np.concatenate(
+        [posterior.coefficients.reshape(n_draws, -1), np.log(posterior.auxiliary)], axis=1
+    )
+    weight = np.exp(posterior.log_weights)
+    mean = weight @ theta
+    apart = theta - mean
+    return mean, apart.T @ (weight[:, None] * apart)
+
+
+def _copies(synthesizer: Synthesizer, release: Sequence[Released]) -> pd.DataFrame:
+    """Count synthetic rows at or near a confidential record's continuous synthesized values."""
+    names = [
+        regression.response
+        for regression in synthesizer.plan.regressions
+        if regression.distribution.is_continuous
+    ]
+    columns = ["dataset", "n_rows", "exact", "near", "exact_own", "near_own"]
+    if not names:
+        return pd.DataFrame(columns=columns).set_index("dataset")
+    own = np.column_stack([synthesizer.columns[name] for name in names])
+    with np.errstate(over="ignore"):
+        spread = own.std(axis=0)
+    spread = np.where((spread > 0) & np.isfinite(spread), spread, 1.0)
+    tree = cKDTree(own / spread)
+    # A record's nearest is itself; a missing second one is infinitely far.
+    beside = np.asarray(tree.query(own / spread, k=[2], p=np.inf)[0])[:, 0]
+    rows = []
+    for number, dataset in enumerate(release, 1):
+        values = np.column_stack([dataset.columns[name] for name in names]) / spread
+        nearest = np.asarray(tree.query(values, p=np.inf)[0])
+        share = len(values) / len(own)
+        rows.append(
+            {
+                "dataset": number,
+                "n_rows": len(values),
+                "exact": int((nearest == 0).sum()),
+                "near": int((nearest <= _RADIUS).sum()),
+                "exact_own": share * int((beside == 0).sum()),
+                "near_own": share * int((beside <= _RADIUS).sum()),
+            }
+        )
+    return pd.DataFrame(rows, columns=columns).set_index("dataset")

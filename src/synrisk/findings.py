@@ -1,0 +1,111 @@
+"""What is shaky about a result, why, and what to do, in plain words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from synrisk.checks import ReleaseChecks
+from synrisk.errors import counted
+from synrisk.estimators import Exact, Importance
+from synrisk.result import RiskArrays
+from synrisk.risk import Evaluation
+from synrisk.uncertainty import LEAST_RELEASE_ESS
+
+_LARGE_ERROR = 0.5  # of the distance between probability and prior, over the records
+
+
+class ReliabilityWarning(UserWarning):
+    """Some number of a result should not be relied on as it stands."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something shaky."""
+
+    what: str
+    why: str
+    what_to_do: str
+
+
+def findings(
+    evaluation: Evaluation, result: RiskArrays, checks: ReleaseChecks | None
+) -> pd.DataFrame:
+    """Return a row a finding: what, why, what to do."""
+    found: list[Finding] = []
+    if evaluation.paired:
+        found.append(
+            Finding(
+                "The Monte-Carlo error is not known.",
+                "The paper's estimator pairs the draws of all models, and gives no error.",
+                "Use estimator='auto', or 'importance' for draws that were made elsewhere.",
+            )
+        )
+    elif result.errors is None:
+        found.append(
+            Finding(
+                "The Monte-Carlo error is not known.",
+                "The risk was evaluated with diagnostics=False.",
+                "Evaluate it with diagnostics=True.",
+            )
+        )
+    names = evaluation.synthesizer.plan.synthesized
+    for name, estimate in zip(names, evaluation.estimates, strict=True):
+        if isinstance(estimate, Exact) or evaluation.paired:
+            continue
+        smallest = float(estimate.release_ess.min())
+        if isinstance(estimate, Importance) and smallest < LEAST_RELEASE_ESS:
+            n_draws = len(estimate.draws.log_v)
+            found.append(
+                Finding(
+                    f"The error of {name} cannot be estimated.",
+                    f"Weighted by the density of the release, {n_draws:,} draws carry the weight "
+                    f"of {smallest:.1f}; below {LEAST_RELEASE_ESS:.0f} the error is not seen.",
+                    "Fit the models with synrisk.fit (estimator 'auto' then does without these "
+                    "weights), or use many more draws.",
+                )
+            )
+    if result.errors is not None:
+        found += _about_records(result)
+    if checks is not None:
+        found += [
+            Finding(
+                failure,
+                "Only the models' sufficient statistics enter the risk.",
+                "Evaluate the data that will be released, made by these models.",
+            )
+            for failure in checks.failures
+        ]
+    return pd.DataFrame([vars(one) for one in found], columns=["what", "why", "what_to_do"])
+
+
+def _about_records(result: RiskArrays) -> list[Finding]:
+    errors = result.errors
+    assert errors is not None  # noqa: S101 - the caller looked
+    found: list[Finding] = []
+    known = np.isfinite(errors.mcse[:, 0])
+    n_bad = int((known & ~errors.reliable).sum())
+    if n_bad:
+        found.append(
+            Finding(
+                f"{counted(n_bad, 'record is', 'records are')} not reliable.",
+                "At some guess a few draws carry nearly all the weight (k̂ is high and the "
+                "effective number of draws is low): outliers, or guesses far from the model.",
+                "Use more draws, look at these records (risk.records['reliable']), or narrow their "
+                "guesses.",
+            )
+        )
+    moved = np.sqrt(np.mean((result.probability - result.prior)[known] ** 2)) if known.any() else 0
+    error = np.sqrt(np.mean(errors.mcse[known, 0] ** 2)) if known.any() else 0.0
+    if known.any() and error > _LARGE_ERROR * moved and error > 1e-12:
+        found.append(
+            Finding(
+                "The Monte-Carlo error hides what the release tells.",
+                f"Probabilities differ from the prior by {moved:.2g} on average (root mean "
+                f"square), and their standard error is {error:.2g}.",
+                "Use more draws (n_draws of synrisk.fit).",
+            )
+        )
+    return found
