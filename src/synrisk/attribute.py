@@ -28,10 +28,12 @@ from synrisk.estimators import KINDS, Exact, Importance, ModelEstimate, Stacked
 from synrisk.executors import Workers, workers
 from synrisk.findings import ReliabilityWarning, findings
 from synrisk.guesses import Grid, Target, for_target, lay_out, strategies
-from synrisk.intruder import Table, prior_from_json, prior_to_json
+from synrisk.guesses.even import is_real
+from synrisk.intruder import FromModel, Table, prior_from_json, prior_to_json
 from synrisk.intruder import prior as resolve_prior
 from synrisk.io import TableLike
 from synrisk.likelihood import KernelDraws
+from synrisk.model import Model
 from synrisk.posterior import Posterior
 from synrisk.progress import bar
 from synrisk.release import Released, read_release
@@ -162,6 +164,33 @@ class AttributeRisk:
         """
         axis = self._labels.axis(variable)
         return tables.marginal_array(self._result, axis, self._grids, self._labels)
+
+    def probability_within(
+        self, variable: str, radius: float, *, percent: bool = False
+    ) -> pd.Series[Any]:
+        """Return for each record the probability that a variable lies within `radius` of the truth.
+
+        Parameters
+        ----------
+        variable
+            A synthesized variable with an order.
+        radius
+            How near, in the variable's units; 0 is the truth alone.
+        percent
+            Whether `radius` is a percentage of the truth.
+        """
+        axis = self._labels.axis(variable)
+        family = self._labels.families[axis]
+        if not family.is_ordered:
+            raise OptionError(f"{variable!r} has no order, so nothing is near to a level.")
+        if not is_real(radius) or radius < 0 or not isinstance(percent, bool):
+            raise OptionError("radius must be a number from 0; percent True or False.")
+        grid = self._grids[axis]
+        truth = grid.values[np.arange(len(grid.values)), grid.truth][:, None]
+        within = np.abs(truth) * radius / 100.0 if percent else np.full(truth.shape, float(radius))
+        near = np.abs(grid.values - truth) <= within * (1.0 + 1e-12)
+        total = np.where(near & grid.present, self._result.marginals[axis], 0.0).sum(axis=1)
+        return pd.Series(total, index=self._labels.records, name=f"probability_within_{variable}")
 
     def to_dataset(self) -> xr.Dataset:
         """Return everything as an xarray Dataset over ``record`` and ``guess_V``."""
@@ -325,8 +354,9 @@ def attribute_risk(
         level or observed value for a discrete one), a strategy (`Relative`, `Additive`,
         `Interval`, `Values`, `AllLevels`), or a dict by variable or a list of these.
     intruder_prior
-        ``"uniform"``, ``TruthFactor(k)``, or log probabilities over the joint grid: an array
-        ``(guess₁, …)`` for all records, or ``(record, guess₁, …)``.
+        ``"uniform"``; ``"model"``, what an intruder who knows everybody else and the models
+        believes before the release; ``TruthFactor(k)``; or log probabilities over the joint grid:
+        an array ``(guess₁, …)`` for all records, or ``(record, guess₁, …)``.
     n_draws
         Use the first so many posterior draws; None uses all.
     estimator
@@ -372,6 +402,10 @@ def attribute_risk(
     n_used = [0 if kind == "exact" else d.n_draws for kind, d in zip(kinds, draws, strict=True)]
     check_size(synthesizer, shape, n_used, paired=method == "paper")
     grids = tuple(lay_out(strategy, target) for strategy, target in laid)
+    if isinstance(believed, FromModel) and method == "paper":
+        raise OptionError(
+            "intruder_prior='model' needs one table a model; use estimator='auto' or 'importance'."
+        )
     believed = believed.check(grids, positions, synthesizer.n_records)
     estimates = _estimates(synthesizer, kinds, draws, release, grids, team)
     evaluation = Evaluation(synthesizer, estimates, method == "paper", grids, believed, positions)
@@ -472,15 +506,22 @@ def _estimates(
                 given = tuple(
                     KernelDraws.of(family, refit.posterior.first(n_draws)) for refit in refits
                 )
-                numbers = model.fit.numbers if model.fit else None
-                whole = numbers is not None and len(numbers.u) == n_draws
-                basis = numbers.matched_directions() if numbers is not None and whole else None
-                estimates.append(Stacked(own, given, _PAIR, basis))
+                estimates.append(Stacked(own, given, *_units(model, n_draws)))
             else:
                 log_g = log_density_of_release(model, own, datasets)
-                unit = _PAIR if model.fit else max(1, math.isqrt(len(own.log_v)))
-                estimates.append(Importance(own, log_g, unit))
+                estimates.append(Importance(own, log_g, *_units(model, len(own.log_v))))
     return tuple(estimates)
+
+
+def _units(model: Model, n_draws: int) -> tuple[int, FloatArray | None]:
+    """Return how many adjacent draws make a unit, and what matched moments leave exact.
+
+    Draws made elsewhere may be those of a chain: they are taken in batches.
+    """
+    if model.fit is None:
+        return max(1, math.isqrt(n_draws)), None
+    whole = len(model.fit.numbers.u) == n_draws
+    return _PAIR, model.fit.numbers.matched_directions() if whole else None
 
 
 def _reach(synthesizer: Synthesizer, k: int, grids: Sequence[Grid]) -> float:

@@ -25,6 +25,7 @@ from synrisk.synthesizer import Synthesizer
 
 _TAIL = 1e-3  # of χ², on either side
 _RADIUS = 1e-3  # in standard deviations of each variable
+_CHANCE = 4.0  # standard deviations of a difference of counts
 _MORE_COPIES = 0.01  # share of rows beyond what the confidential data have among themselves
 
 
@@ -66,8 +67,9 @@ class ReleaseChecks:
                 )
         for number, row in zip(self.copies.index, self.copies.to_dict("records"), strict=True):
             n_rows = row["n_rows"]
-            beyond = max(row["exact"] - row["exact_own"], row["near"] - row["near_own"])
-            if beyond > _MORE_COPIES * n_rows:
+            if _too_many(row["exact"], row["exact_own"], n_rows) or _too_many(
+                row["near"], row["near_own"], n_rows
+            ):
                 found.append(
                     f"{row['exact']:,.0f} of {n_rows:,.0f} rows of dataset {number} are copies of "
                     f"confidential records, {row['near']:,.0f} nearly so. The risk does not see "
@@ -88,6 +90,11 @@ class ReleaseChecks:
         distance = pd.DataFrame(stored["distance"]).set_index(["variable", "dataset"])
         copies = pd.DataFrame(stored["copies"])
         return cls(distance, copies.set_index("dataset"))
+
+
+def _too_many(found: float, own: float, n_rows: float) -> bool:
+    """Tell whether there are more near rows than among confidential records, and than by chance."""
+    return bool(found - own > _MORE_COPIES * n_rows + _CHANCE * np.sqrt(found + own))
 
 
 def check_release(

@@ -42,6 +42,7 @@ class Importance:
     draws: KernelDraws
     log_g: FloatArray
     unit_size: int = 1  # draws that are not independent of one another, adjacent
+    basis: FloatArray | None = None  # directions over the units that matched moments leave exact
 
     @cached_property
     def error_sets(self) -> ErrorSets | None:
@@ -49,7 +50,7 @@ class Importance:
         log_v = self.draws.log_v
         factors = [*(log_v + one for one in self.log_g), log_v]
         signs = [*[1.0] * len(self.log_g), -float(len(self.log_g))]
-        return ErrorSets.of([(self.draws, factors)], [signs], self.unit_size)
+        return ErrorSets.of([(self.draws, factors)], [signs], self.unit_size, self.basis)
 
     @cached_property
     def release_ess(self) -> FloatArray:
@@ -69,14 +70,14 @@ class Importance:
         return {
             **_draws_to_arrays(self.draws, "draws"),
             "log_g": self.log_g,
-            "unit_size": np.array([float(self.unit_size)]),
+            **_units_to_arrays(self),
         }
 
     @classmethod
     def from_arrays(cls, family: Family, arrays: Mapping[str, Any], at: str) -> Importance:
         """Return what `to_arrays` stored, with names that begin with `at`."""
         draws = _draws_from_arrays(family, arrays, f"{at}draws")
-        return cls(draws, arrays[f"{at}log_g"], int(arrays[f"{at}unit_size"][0]))
+        return cls(draws, arrays[f"{at}log_g"], *_units_from_arrays(arrays, at))
 
 
 @dataclass(frozen=True, repr=False)
@@ -87,7 +88,7 @@ class Stacked:
     draws: KernelDraws
     stacked: tuple[KernelDraws, ...]
     unit_size: int = 1
-    basis: FloatArray | None = None  # directions over the units that matched moments leave exact
+    basis: FloatArray | None = None
 
     @cached_property
     def error_sets(self) -> ErrorSets | None:
@@ -115,9 +116,7 @@ class Stacked:
     def to_arrays(self) -> dict[str, FloatArray]:
         """Return what is stored."""
         arrays = _draws_to_arrays(self.draws, "draws")
-        arrays["unit_size"] = np.array([float(self.unit_size)])
-        if self.basis is not None:
-            arrays["basis"] = self.basis
+        arrays |= _units_to_arrays(self)
         for number, draws in enumerate(self.stacked):
             arrays |= _draws_to_arrays(draws, f"stacked{number}")
         return arrays
@@ -132,8 +131,7 @@ class Stacked:
                 _draws_from_arrays(family, arrays, f"{at}stacked{number}")
                 for number in range(n_datasets)
             ),
-            int(arrays[f"{at}unit_size"][0]),
-            arrays.get(f"{at}basis"),
+            *_units_from_arrays(arrays, at),
         )
 
 
@@ -188,6 +186,15 @@ def relative(log_g: FloatArray, log_v: FloatArray) -> FloatArray:
     """Return log g less its largest value among draws that count."""
     top = log_g[:, np.isfinite(log_v)].max(axis=1, keepdims=True)
     return np.asarray(np.minimum(log_g - top, 0.0))
+
+
+def _units_to_arrays(estimate: Importance | Stacked) -> dict[str, FloatArray]:
+    arrays = {"unit_size": np.array([float(estimate.unit_size)])}
+    return arrays if estimate.basis is None else {**arrays, "basis": estimate.basis}
+
+
+def _units_from_arrays(arrays: Mapping[str, Any], at: str) -> tuple[int, FloatArray | None]:
+    return int(arrays[f"{at}unit_size"][0]), arrays.get(f"{at}basis")
 
 
 def _n_stacked(arrays: Mapping[str, Any], at: str, part: str) -> int:

@@ -48,7 +48,7 @@ class Uniform(Prior):
         if all(grid.is_complete for grid in grids):
             shape = tuple(grid.n_guesses for grid in grids)
             return np.full((1, *shape), -np.log(np.prod(shape, dtype=np.float64)))
-        return _normalised(np.zeros((1,) * (len(grids) + 1)), joint_present(grids, rows))
+        return normalised(np.zeros((1,) * (len(grids) + 1)), joint_present(grids, rows))
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,19 @@ class TruthFactor(Prior):
         present = joint_present(grids, rows)
         log_odds = np.zeros(present.shape)
         log_odds[joint_truth(grids, rows)] = np.log(self.factor)
-        return _normalised(log_odds, present)
+        return normalised(log_odds, present)
+
+
+@dataclass(frozen=True)
+class FromModel(Prior):
+    """What an intruder who knows everybody else believes before the release: p(guess | the rest).
+
+    The evaluation fills it in, from the models' predictive densities (METHOD §6).
+    """
+
+    def log_prior(self, grids: Sequence[Grid], rows: slice) -> FloatArray:
+        """Not known here."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -124,7 +136,7 @@ class Table(Prior):
 
     def log_prior(self, grids: Sequence[Grid], rows: slice) -> FloatArray:
         """Return the rows of the table."""
-        return _normalised(self.log_probabilities[rows], joint_present(grids, rows))
+        return normalised(self.log_probabilities[rows], joint_present(grids, rows))
 
 
 def prior_to_json(prior_: Prior) -> dict[str, Any]:
@@ -135,6 +147,8 @@ def prior_to_json(prior_: Prior) -> dict[str, Any]:
         return {"kind": "table"}
     if isinstance(prior_, Uniform):
         return {"kind": "uniform"}
+    if isinstance(prior_, FromModel):
+        return {"kind": "model"}
     raise FileError(f"A prior of type {type(prior_).__name__} cannot be saved.")
 
 
@@ -142,19 +156,21 @@ def prior_from_json(stored: Mapping[str, Any], table: Any) -> Prior:
     """Return the prior that `prior_to_json` stored."""
     if stored["kind"] == "truth factor":
         return TruthFactor(stored["factor"])
+    if stored["kind"] == "model":
+        return FromModel()
     return Table(table) if stored["kind"] == "table" else Uniform()
 
 
 def prior(spec: Any) -> Prior:
-    """Return the prior of ``"uniform"``, an instance, or an array of log probabilities."""
+    """Return the prior of ``"uniform"``, ``"model"``, an instance, or log probabilities."""
     if isinstance(spec, Prior):
         return spec
     if isinstance(spec, str):
-        if spec == "uniform":
-            return Uniform()
+        if spec in ("uniform", "model"):
+            return Uniform() if spec == "uniform" else FromModel()
         raise PriorError(
-            "intruder_prior must be 'uniform', TruthFactor(k), or an array of log probabilities; "
-            f"got {spec!r}."
+            "intruder_prior must be 'uniform', 'model', TruthFactor(k), or an array of log "
+            f"probabilities; got {spec!r}."
         )
     return Table(spec)
 
@@ -189,7 +205,8 @@ def _as_numbers(table: Any) -> FloatArray:
     )
 
 
-def _normalised(log_odds: FloatArray, present: BoolArray) -> FloatArray:
+def normalised(log_odds: FloatArray, present: BoolArray) -> FloatArray:
+    """Return log probabilities over the guesses that a record has."""
     masked = np.where(present, log_odds, -np.inf)
     axes = tuple(range(1, masked.ndim))
     return np.asarray(masked - logsumexp(masked, axis=axes, keepdims=True))

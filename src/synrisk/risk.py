@@ -15,7 +15,7 @@ from synrisk.errors import GuessError, SyntheticDataError, counted
 from synrisk.estimators import Importance, ModelEstimate, relative
 from synrisk.executors import Workers
 from synrisk.guesses import Grid
-from synrisk.intruder import Prior
+from synrisk.intruder import FromModel, Prior, joint_present, normalised
 from synrisk.likelihood import (
     KernelDraws,
     ModelBlock,
@@ -26,7 +26,7 @@ from synrisk.likelihood import (
 )
 from synrisk.model import Model
 from synrisk.result import RiskArrays, summarise, summarise_tables
-from synrisk.schema import Columns, FloatArray, IntArray
+from synrisk.schema import BoolArray, Columns, FloatArray, IntArray
 from synrisk.synthesizer import Synthesizer
 from synrisk.uncertainty import errors_of
 
@@ -157,7 +157,7 @@ class Evaluation:
     def _evaluate_joint(self, rows: slice, *, keep_joint: bool, with_errors: bool) -> RiskArrays:
         blocks = self._model_blocks(rows)
         log_likelihood = self._log_likelihood(blocks)
-        log_prior = self.prior.log_prior(self.grids, rows)
+        log_prior = self._log_prior(rows, blocks)
         truth = np.stack([grid.truth[rows] for grid in self.grids], axis=1)
         flat_prior = log_prior.reshape(len(log_prior), -1)
         if not with_errors or self.paired:
@@ -170,7 +170,15 @@ class Evaluation:
         result = summarise(log_likelihood, flat_prior, truth, self.shape, keep=True)
         assert result.joint is not None  # noqa: S101 - it was asked for
         log_posterior = result.joint.reshape(len(truth), -1)
-        errors = errors_of(log_posterior, ends, truth, self.shape, blocks, self.estimates)
+        errors = errors_of(
+            log_posterior,
+            ends,
+            truth,
+            self.shape,
+            blocks,
+            self.estimates,
+            prior_from_draws=isinstance(self.prior, FromModel),
+        )
         return replace(result, errors=errors, joint=result.joint if keep_joint else None)
 
     def log_joint(self, row: int) -> FloatArray:
@@ -182,7 +190,30 @@ class Evaluation:
 
     def log_prior(self, row: int) -> FloatArray:
         """Return the log prior over the joint grid of the evaluated record at `row`."""
-        return np.asarray(self.prior.log_prior(self.grids, slice(row, row + 1))[0])
+        one = slice(row, row + 1)
+        return np.asarray(self._log_prior(one, self._model_blocks(one))[0])
+
+    def _log_prior(self, rows: slice, blocks: Sequence[ModelBlock]) -> FloatArray:
+        """Return the log prior of the evaluated records `rows`, ``(record or 1, guess₁, …)``."""
+        if not isinstance(self.prior, FromModel):
+            return self.prior.log_prior(self.grids, rows)
+        n_records = rows.stop - rows.start
+        total = np.zeros((n_records, *self.shape))
+        for block, estimate, model in zip(
+            blocks, self.estimates, self.synthesizer.models, strict=True
+        ):
+            wide = [n if axis in block.axes else 1 for axis, n in enumerate(self.shape)]
+            total += estimate.log_predictive(block, self.shape).reshape(n_records, *wide)
+            own = [n if axis == block.own else 1 for axis, n in enumerate(self.shape)]
+            regression, grid = model.regression, self.grids[block.own]
+            values = grid.values[rows]
+            measure = regression.distribution.log_base(block.guesses)
+            measure = measure + regression.transform.log_derivative(values)
+            measure = block.record_weights[:, None] * measure
+            if regression.distribution.is_continuous:
+                measure = measure + np.log(_widths(values, grid.present[rows]))
+            total += measure.reshape(n_records, *own)
+        return normalised(total, joint_present(self.grids, rows))
 
     def _log_likelihood(self, blocks: Sequence[ModelBlock]) -> FloatArray:
         if self.paired:
@@ -262,6 +293,17 @@ class Evaluation:
         what = f"Guesses for {guessed}" if axes else "The confidential data"
         matrix = term.evaluate(varied, math.prod(shape), what, GuessError)
         return TermValues(axes, matrix.reshape(*shape, -1))
+
+
+def _widths(values: FloatArray, present: BoolArray) -> FloatArray:
+    """Return the width of the cell that each guess stands for, up to the midpoints; 1 if absent."""
+    order = np.argsort(np.where(present, values, np.inf), axis=1, kind="stable")
+    ordered = np.take_along_axis(values, order, axis=1)
+    n_present = present.sum(axis=1)
+    widths = np.ones(values.shape)
+    for row, n in enumerate(n_present):
+        widths[row, order[row, :n]] = np.gradient(ordered[row, :n])
+    return widths
 
 
 def n_elements(

@@ -22,13 +22,13 @@ def _square(values: FloatArray) -> FloatArray:
     return np.asarray(values * values)
 
 
-# Function → itself, its inverse.
-_FUNCTIONS: dict[str, tuple[_Map, _Map]] = {
-    "log": (np.log, np.exp),
-    "log1p": (np.log1p, np.expm1),
-    "log2": (np.log2, np.exp2),
-    "log10": (np.log10, lambda values: np.asarray(10.0**values)),
-    "sqrt": (np.sqrt, _square),
+# Function → itself, its inverse, the log of its derivative.
+_FUNCTIONS: dict[str, tuple[_Map, _Map, _Map]] = {
+    "log": (np.log, np.exp, lambda v: -np.log(v)),
+    "log1p": (np.log1p, np.expm1, lambda v: -np.log1p(v)),
+    "log2": (np.log2, np.exp2, lambda v: -np.log(v) - np.log(np.log(2.0))),
+    "log10": (np.log10, lambda v: np.asarray(10.0**v), lambda v: -np.log(v) - np.log(np.log(10.0))),
+    "sqrt": (np.sqrt, _square, lambda v: -0.5 * np.log(v) - np.log(2.0)),
 }
 FUNCTIONS = tuple(_FUNCTIONS)
 
@@ -74,6 +74,19 @@ class Transform:
                 else:
                     values = _FUNCTIONS[step][1](values)
         return values
+
+    def log_derivative(self, values: FloatArray) -> FloatArray:
+        """Return the log of the absolute derivative at the variable's own values: the Jacobian."""
+        total = np.zeros(np.shape(values))
+        with np.errstate(all="ignore"):
+            for step in self.steps:
+                if isinstance(step, Affine):
+                    total = total + np.log(abs(step.slope))
+                    values = step.slope * values + step.intercept
+                else:
+                    total = total + _FUNCTIONS[step][2](values)
+                    values = _FUNCTIONS[step][0](values)
+        return np.asarray(total)
 
     def n_folded(self, values: FloatArray) -> int:
         """Count the values on the model's scale that no variable has: negative roots."""

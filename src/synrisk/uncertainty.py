@@ -7,6 +7,7 @@ likelihood of a model's cell is known once the posterior over the joint grid is.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,6 +29,8 @@ def errors_of(
     shape: tuple[int, ...],
     blocks: Sequence[ModelBlock],
     estimates: Sequence[ModelEstimate],
+    *,
+    prior_from_draws: bool,
 ) -> ErrorArrays:
     """Return the Monte-Carlo errors of a block of records.
 
@@ -43,6 +46,9 @@ def errors_of(
         The shape of the joint grid.
     blocks, estimates
         The models.
+    prior_from_draws
+        Whether the prior is the models' predictive density, which takes one of the denominators
+        away.
     """
     n_records = len(truth)
     p = np.exp(log_posterior).reshape(n_records, *shape)
@@ -54,6 +60,10 @@ def errors_of(
         sets = estimate.error_sets
         if sets is None:
             continue
+        if prior_from_draws:
+            signs = sets.signs.copy()
+            signs.flat[-1] += 1.0
+            sets = replace(sets, signs=signs)
         derivatives = _derivatives(p, truth, shape, block.axes)
         n_draws = sets.n_draws
         judged = n_draws >= LEAST_JUDGED

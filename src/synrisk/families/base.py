@@ -48,6 +48,10 @@ class Family(ABC):
         """
         return ()
 
+    def log_base(self, y: FloatArray) -> FloatArray:
+        """Return what `log_density` has beyond ``compiled``: terms of y alone."""
+        return np.zeros(np.shape(y))
+
     def n_predictors(self, response: Variable) -> int:
         """Return the number of linear predictors for a response."""
         return 1

@@ -42,6 +42,10 @@ class Poisson(Family):
         """Counts above 0."""
         return (np.asarray(y > 0),)
 
+    def log_base(self, y: FloatArray) -> FloatArray:
+        """−log y!"""
+        return np.asarray(-gammaln(y + 1.0))
+
     def log_density(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
         """y·eta − exp(eta) − log y!, finite for any eta.
 

@@ -1,0 +1,122 @@
+"""Stacked estimates against marginal likelihoods by quadrature in two parameters, few records."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit, gammaln, logsumexp
+
+import synrisk as sr
+
+N = 22
+GRID = np.linspace(-1.0, 1.0, 101)
+
+
+def people():
+    rng = np.random.default_rng(12)
+    x = rng.normal(1.0, 1.2, N)
+    return pd.DataFrame(
+        {
+            "x": x,
+            "o": (rng.random(N) < expit(0.8 * x)).astype(int),
+            "k": rng.poisson(np.exp(0.5 + 0.3 * x)),
+            "r": pd.Categorical(rng.choice(["low", "mid", "top"], N, p=[0.5, 0.3, 0.2])),
+        }
+    )
+
+
+def log_f(family, y, a, b, x):
+    """Log density of rows (last axis) at parameters a, b (first axes)."""
+    if family == "categorical":  # two intercepts
+        codes = np.asarray(y)
+        total = np.logaddexp(np.logaddexp(0.0, a), b)
+        own = np.where(codes == 1, a, np.where(codes == 2, b, 0.0))
+        return own - total
+    eta = a + b * x
+    if family == "bernoulli":
+        return np.where(y == 1, -np.logaddexp(0.0, -eta), -np.logaddexp(0.0, eta))
+    return y * eta - np.exp(eta) - gammaln(y + 1.0)
+
+
+def log_marginal(family, y, x, priors):
+    """log ∫ Π f · prior over a grid in two parameters, placed about the mode."""
+    centre, width = np.zeros(2), np.array([4.0, 4.0])
+    for _ in range(4):
+        a = (centre[0] + width[0] * GRID)[:, None, None]
+        b = (centre[1] + width[1] * GRID)[None, :, None]
+        log_p = log_f(family, y, a, b, x).sum(axis=-1)
+        for value, (mean, sd) in zip((a, b), priors, strict=True):
+            log_p = log_p - 0.5 * ((value[..., 0] - mean) / sd) ** 2
+        p = np.exp(log_p - log_p.max())
+        p /= p.sum()
+        marginals = p.sum(axis=1), p.sum(axis=0)
+        means = [m @ v.ravel() for m, v in zip(marginals, (a, b), strict=True)]
+        sds = [
+            np.sqrt(m @ (v.ravel() - mean) ** 2)
+            for m, v, mean in zip(marginals, (a, b), means, strict=True)
+        ]
+        total = logsumexp(log_p) + np.log(width).sum()
+        centre, width = np.array(means), 9.0 * np.array(sds)
+    return total
+
+
+CASES = {
+    "bernoulli": ("o ~ x", [0.0, 1.0]),
+    "poisson": ("k ~ x", None),
+    "categorical": ("r ~ 1", [0.0, 1.0, 2.0]),
+}
+
+
+@pytest.mark.parametrize("m", [1, 2])
+@pytest.mark.parametrize("family", CASES)
+def test_the_truth_lies_within_four_standard_errors(family, m):
+    formula, values = CASES[family]
+    data = people()
+    synthesizer = sr.fit(sr.Regression(formula, family), data, n_draws=600, seed=3)
+    release = synthesizer.synthesize(m, seed=4)
+    risk = sr.attribute_risk(synthesizer, release)
+    believing = sr.attribute_risk(synthesizer, release, intruder_prior="model")
+    name = synthesizer.plan.synthesized[0]
+    marginal = risk.marginal(name)
+    x = data["x"].to_numpy()
+    spread = x.std(ddof=1)
+    priors = [(0.0, 2.5), (0.0, 2.5 / spread)] if family != "categorical" else [(0.0, 2.5)] * 2
+    centred = x - x.mean()
+
+    def codes(frame):
+        column = frame[name]
+        return column.cat.codes.to_numpy() if family == "categorical" else column.to_numpy()
+
+    n_within, n_all = 0, 0
+    for record in range(N):
+        guesses = risk.joint(record)[name].to_numpy() if values is None else np.array(values)
+        log_l, log_prior = [], []
+        for guess in guesses:
+            y = codes(data).astype(float)
+            y[record] = guess
+            alone = log_marginal(family, y, centred, priors)
+            log_prior.append(alone)
+            log_l.append(
+                sum(
+                    log_marginal(
+                        family,
+                        np.concatenate([y, codes(dataset)]),
+                        np.concatenate([centred, dataset["x"] - x.mean()]),
+                        priors,
+                    )
+                    - alone
+                    for dataset in release
+                )
+            )
+        expected = np.exp(np.array(log_l) - logsumexp(log_l))
+        truth = int(marginal["truth"][record])
+        error = abs(risk.records.loc[record, "probability"] - expected[truth])
+        n_within += error < 4 * risk.records.loc[record, "mcse"]
+        n_all += 1
+        # The prior is p(guess | everybody else), log y! included.
+        before = np.exp(np.array(log_prior) - logsumexp(log_prior))
+        assert believing.records.loc[record, "prior"] == pytest.approx(before[truth], abs=0.01)
+        log_both = np.array(log_l) + log_prior
+        after = np.exp(log_both - logsumexp(log_both))[truth]
+        assert believing.records.loc[record, "probability"] == pytest.approx(after, abs=0.015)
+        np.testing.assert_allclose(marginal[record].to_numpy()[: len(guesses)], expected, atol=0.02)
+    assert n_within >= 0.99 * n_all

@@ -1,0 +1,243 @@
+"""Monte-Carlo errors against their definition, and what is said where they are not known."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from arviz_stats.base import array_stats
+from helpers.cases import one_gaussian, people
+
+import synrisk as sr
+from synrisk.estimators import Importance, Stacked
+from synrisk.executors import workers
+from synrisk.kernels import tail_shape
+
+
+@pytest.mark.parametrize("n", [200, 226, 1000, 4001])
+@pytest.mark.parametrize("shape", [0.2, 0.5, 1.0])
+def test_tail_shapes_are_those_of_psis(n, shape):
+    log_weights = np.log(np.random.default_rng(n).pareto(1 / shape, n) + 1.0)
+    expected = array_stats.psislw(-log_weights)[1]
+    assert tail_shape(log_weights) == pytest.approx(expected, abs=1e-9)
+
+
+def test_weights_without_a_tail():
+    assert tail_shape(np.zeros(500)) == -np.inf
+
+
+def evaluated(estimates, evaluation):
+    changed = replace(evaluation, estimates=tuple(estimates))
+    return changed.run(workers("serial"), keep_joint=False, with_errors=False)
+
+
+def with_log_v(estimate, h, by):
+    """The estimate with the weight of draw `h` changed in every set of draws."""
+
+    def moved(draws):
+        log_v = draws.log_v.copy()
+        log_v[h] += by
+        return replace(draws, log_v=log_v)
+
+    if isinstance(estimate, Stacked):
+        stacked = tuple(moved(draws) for draws in estimate.stacked)
+        return replace(estimate, draws=moved(estimate.draws), stacked=stacked)
+    return replace(estimate, draws=moved(estimate.draws))
+
+
+def mcse_by_differences(risk, step=1e-4):
+    """Σ over models and units of (Σ_{h∈u} ∂P/∂log v_h)²: the jackknife's formula, numerically."""
+    evaluation = risk._evaluation
+    total = 0.0
+    for k, estimate in enumerate(evaluation.estimates):
+        size = estimate.unit_size
+        n_draws = len(estimate.draws.log_v)
+        effects = []
+        for h in range(n_draws):
+            found = []
+            for by in (step, -step):
+                others = list(evaluation.estimates)
+                others[k] = with_log_v(estimate, h, by)
+                result = evaluated(others, evaluation)
+                rows = np.arange(len(result.probability))
+                truths = [
+                    marginal[rows, grid.truth]
+                    for marginal, grid in zip(result.marginals, evaluation.grids, strict=True)
+                ]
+                found.append(np.stack([result.probability, *truths], axis=1))
+            effects.append((found[0] - found[1]) / (2 * step))
+        n_units = -(-n_draws // size)
+        sums = [np.sum(effects[u * size : (u + 1) * size], axis=0) for u in range(n_units)]
+        total = total + n_units / (n_units - 1) * np.sum(np.square(sums), axis=0)
+    return np.sqrt(total)
+
+
+PLAN = [
+    sr.Regression("k ~ x", "poisson"),
+    sr.Regression("r ~ k", "categorical"),
+    sr.Regression("o ~ k + z", "bernoulli"),
+]
+
+
+@pytest.mark.parametrize("estimator", ["stacked", "importance"])
+@pytest.mark.parametrize(("n_draws", "m"), [(14, 1), (15, 2)])
+def test_standard_errors_are_those_of_the_formula(estimator, n_draws, m):
+    """A chain and a fork: the joint probability and each marginal one."""
+    data = people(30)
+    synthesizer = sr.fit(PLAN, data, seed=1, n_draws=n_draws)
+    release = synthesizer.synthesize(m, seed=2)
+    risk = sr.attribute_risk(synthesizer, release, estimator=estimator, records=[0, 7, 21])
+    small = [e for e in risk._evaluation.estimates if isinstance(e, Importance)]
+    expected = mcse_by_differences(risk)
+    found = risk.records[["mcse", "mcse_k", "mcse_r", "mcse_o"]].to_numpy()
+    if any(e.release_ess.min() < 20 for e in small):
+        assert np.isnan(found).all()
+        return
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+def test_standard_errors_of_importance_sampling_are_those_of_the_formula():
+    data = people(30)
+    synthesizer = sr.fit(sr.Regression("k ~ 1", "poisson"), data, seed=1, n_draws=161)
+    release = synthesizer.synthesize(1, seed=3)
+    risk = sr.attribute_risk(synthesizer, release, estimator="importance", records=[0, 7, 21])
+    assert risk._evaluation.estimates[0].release_ess.min() > 20
+    found = risk.records[["mcse", "mcse_k"]].to_numpy()
+    np.testing.assert_allclose(found, mcse_by_differences(risk), rtol=1e-4)
+
+
+def test_exact_numbers_have_no_error():
+    data = people(40)
+    synthesizer = sr.fit(sr.Regression("b ~ x"), data, seed=1, n_draws=10)
+    risk = sr.attribute_risk(synthesizer, synthesizer.synthesize(1, seed=2))
+    records = risk.records
+    assert (records["mcse"] == 0).all()
+    assert (records["ess"] == np.inf).all()
+    assert records["reliable"].all()
+    assert (records["rank_low"] <= records["rank"]).all()
+    assert (records["rank_high"] >= records["rank"]).all()
+    assert len(risk.diagnostics()) == 0
+
+
+def test_the_rank_lies_in_its_interval():
+    data = people(60)
+    synthesizer = sr.fit(PLAN, data, seed=1, n_draws=300)
+    records = sr.attribute_risk(synthesizer, synthesizer.synthesize(1, seed=2)).records
+    assert (records["rank_low"] <= records["rank"]).all()
+    assert (records["rank_high"] >= records["rank"]).all()
+    assert (records["rank_high"] > records["rank_low"]).any()
+    assert (records["log_odds_range_mcse"] > 0).all()
+    lift = records["probability"] / records["prior"]
+    np.testing.assert_allclose(records["lift"], lift, rtol=1e-14)
+
+
+def test_the_log_odds_range_is_that_of_the_joint():
+    data = people(30)
+    synthesizer = sr.fit(PLAN[:2], data, seed=1, n_draws=50)
+    risk = sr.attribute_risk(synthesizer, synthesizer.synthesize(2, seed=2))
+    for record in (0, 12):
+        logs = np.log(risk.joint(record).to_numpy())  # the prior is uniform
+        expected = logs.max() - logs.min()
+        assert risk.records.loc[record, "log_odds_range"] == pytest.approx(expected, rel=1e-9)
+
+
+def test_too_few_effective_draws_are_said_and_warned_of():
+    synthesizer, release = one_gaussian(n_draws=8)
+    with pytest.warns(sr.ReliabilityWarning, match="1 finding.*The error of b cannot be estimated"):
+        risk = sr.attribute_risk(synthesizer, release)
+    assert risk.records["mcse"].isna().all()
+    assert not risk.records["reliable"].any()
+    finding = risk.diagnostics().iloc[0]
+    assert "8 draws carry the weight of" in finding["why"]
+    assert "synrisk.fit" in finding["what_to_do"]
+
+
+def test_diagnostics_can_be_left_out():
+    synthesizer, release = one_gaussian(n_draws=8)
+    risk = sr.attribute_risk(synthesizer, release, diagnostics=False)
+    assert risk.records["mcse"].isna().all()
+    assert risk.release_check is None
+    assert "diagnostics=False" in risk.diagnostics()["why"].iloc[0]
+    with pytest.raises(sr.OptionError, match="diagnostics must be True or False"):
+        sr.attribute_risk(synthesizer, release, diagnostics="yes")
+
+
+def test_errors_are_the_same_whatever_the_workers():
+    data = people(600)
+    synthesizer = sr.fit(PLAN, data, seed=1, n_draws=40)
+    release = synthesizer.synthesize(1, seed=2)
+    one, two = (
+        sr.attribute_risk(synthesizer, release, executor=executor).records
+        for executor in ("serial", 2)
+    )
+    pd.testing.assert_frame_equal(one, two, check_exact=True)
+
+
+def test_errors_and_checks_are_saved(tmp_path):
+    data = people(60)
+    synthesizer = sr.fit([sr.Regression("b ~ x"), *PLAN[:1]], data, seed=1, n_draws=60)
+    risk = sr.attribute_risk(synthesizer, synthesizer.synthesize(2, seed=2))
+    risk.save(tmp_path / "risk.nc")
+    again = sr.AttributeRisk.load(tmp_path / "risk.nc")
+    pd.testing.assert_frame_equal(risk.records, again.records, check_exact=True)
+    pd.testing.assert_frame_equal(risk.diagnostics(), again.diagnostics())
+    pd.testing.assert_frame_equal(risk.release_check.distance, again.release_check.distance)
+    pd.testing.assert_frame_equal(
+        risk.release_check.copies, again.release_check.copies, check_dtype=False
+    )
+
+
+# -- the checks of the release --------------------------------------------------------------------
+def linear(n=400, seed=0):
+    data = people(n, seed)[["x", "b", "k"]]
+    return sr.fit([sr.Regression("b ~ x"), sr.Regression("k ~ b", "poisson")], data, seed=1), data
+
+
+def test_honest_releases_pass():
+    synthesizer, _ = linear()
+    failures = [
+        sr.attribute_risk(synthesizer, dataset, records=[0]).release_check.failures
+        for dataset in synthesizer.synthesize(20, seed=3)
+    ]
+    # Forty χ² tests with 0.002 each: two datasets fail in one of 300 choices of the seed.
+    assert sum(map(bool, failures)) <= 1
+
+
+def test_distances_of_honest_releases_are_chi_squared():
+    synthesizer, _ = linear()
+    p = pd.concat(
+        [
+            sr.attribute_risk(synthesizer, dataset, records=[0]).release_check.distance["p_smaller"]
+            for dataset in synthesizer.synthesize(40, seed=4)
+        ]
+    )
+    # The mean of 80 uniforms has the sd 0.032; Poisson and normal posteriors are not quite normal.
+    assert abs(p.mean() - 0.5) < 4.5 * 0.289 / np.sqrt(80)
+
+
+def test_a_copy_is_caught_by_both_checks():
+    synthesizer, data = linear()
+    risk = sr.attribute_risk(synthesizer, data.copy(), records=[0])
+    failures = " ".join(risk.release_check.failures)
+    assert "more closely than its model would" in failures
+    assert "400 of 400 rows of dataset 1 are copies" in failures
+    assert set(risk.release_check.failures) <= set(risk.notes)
+    nearly = data.assign(b=data["b"] * (1 + 1e-7))
+    assert (
+        sr.attribute_risk(synthesizer, nearly, records=[0]).release_check.copies["near"].item()
+        == 400
+    )
+
+
+def test_an_independent_release_is_caught():
+    synthesizer, data = linear()
+    foreign = data.assign(b=data["b"].to_numpy()[::-1] + 5.0, k=data["k"].to_numpy()[::-1])
+    with pytest.warns(sr.ReliabilityWarning, match="does not look as if it came"):
+        sr.attribute_risk(synthesizer, foreign, records=[0])
+
+
+def test_levels_alone_cannot_be_copies():
+    data = people(200)
+    synthesizer = sr.fit(sr.Regression("r ~ x", "categorical"), data, seed=1, n_draws=100)
+    check = sr.attribute_risk(synthesizer, synthesizer.synthesize(1, seed=1)).release_check
+    assert len(check.copies) == 0
