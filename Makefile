@@ -26,6 +26,7 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.runtime
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/errors.py
 
 clean:
 	rm -rf $(VENV) build dist

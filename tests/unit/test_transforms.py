@@ -125,3 +125,50 @@ def test_a_transformed_response_is_saved(tmp_path):
     pd.testing.assert_frame_equal(
         sr.attribute_risk(synthesizer, release).records, sr.attribute_risk(again, release).records
     )
+
+
+@pytest.mark.parametrize("text", FORMS)
+def test_the_jacobian_is_the_derivative(text):
+    transform = parse(f"{text} ~ x").transform
+    y, step = np.array([0.3, 1.0, 7.5, 40.0]), 1e-6
+    slope = (transform.apply(y + step) - transform.apply(y - step)) / (2 * step)
+    np.testing.assert_allclose(transform.log_derivative(y), np.log(np.abs(slope)), atol=1e-7)
+
+
+def test_the_models_prior_of_a_logged_response_is_that_of_the_logs():
+    """Cell widths on the variable's own scale times the Jacobian are widths of the logs."""
+    people = incomes(60)
+    fits = [
+        sr.fit(sr.Regression(formula), people[[name]], seed=1, n_draws=10)
+        for formula, name in (("log(Income) ~ 1", "Income"), ("LogIncome ~ 1", "LogIncome"))
+    ]
+    release = fits[0].synthesize(1, seed=2)[0]
+    logs = np.linspace(7.0, 13.0, 400)
+    one = sr.attribute_risk(
+        fits[0], release, guesses=sr.Values(np.exp(logs)), intruder_prior="model", records=[3]
+    )
+    two = sr.attribute_risk(
+        fits[1],
+        pd.DataFrame({"LogIncome": np.log(release["Income"])}),
+        guesses=sr.Values(logs),
+        intruder_prior="model",
+        records=[3],
+    )
+    # Midpoints on the two scales differ by the step of the logs, 0.015, relative to a cell.
+    np.testing.assert_allclose(one.records["prior"], two.records["prior"], rtol=0.015)
+    np.testing.assert_allclose(one.records["probability"], two.records["probability"], rtol=0.015)
+
+
+def test_the_probability_of_being_near():
+    people = incomes(40).drop(columns="LogIncome")
+    fitted = sr.fit(sr.Regression("log(Income) ~ 1"), people, seed=1, n_draws=10)
+    risk = sr.attribute_risk(fitted, fitted.synthesize(1, seed=2))
+    truth = risk.probability_within("Income", 0.0)
+    np.testing.assert_allclose(truth, risk.records["probability_Income"])
+    np.testing.assert_allclose(risk.probability_within("Income", 10.0, percent=True), 1.0)
+    third = risk.probability_within("Income", 2.0, percent=True)  # three of eleven guesses
+    joint = risk.joint(5)
+    near = np.abs(joint["Income"] / people.loc[5, "Income"] - 1) <= 0.02 + 1e-9
+    assert third[5] == pytest.approx(float(joint.where(near, 0.0).sum()))
+    with pytest.raises(sr.OptionError, match="radius must be a number"):
+        risk.probability_within("Income", -1.0)
