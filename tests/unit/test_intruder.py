@@ -56,7 +56,7 @@ def test_a_guess_that_the_prior_excludes_stays_excluded():
     ("prior", "why"),
     [
         ("flat", "'uniform'"),
-        ("model", "'uniform'"),
+        ("modle", "'uniform'"),
         (np.full(3, 1 / 3), "numpy.log"),
         (np.log(np.full(4, 1 / 4)), "shape"),
         (np.log(np.full((7, 3), 1 / 3)), "shape"),
