@@ -15,6 +15,7 @@ from synrisk.errors import (
     PriorError,
     SynriskError,
     SyntheticDataError,
+    UnreliableError,
 )
 from synrisk.findings import ReliabilityWarning
 from synrisk.guesses import Additive, AllLevels, Interval, Relative, Values
@@ -52,6 +53,7 @@ __all__ = [
     "Synthesizer",
     "SyntheticDataError",
     "TruthFactor",
+    "UnreliableError",
     "Values",
     "attribute_risk",
     "fit",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import warnings
 from collections.abc import Hashable, Iterable, Sequence
@@ -19,36 +18,36 @@ from synrisk.checks import ReleaseChecks, check_release
 from synrisk.errors import (
     DrawsError,
     OptionError,
+    UnreliableError,
     counted,
     got,
     listed,
     nearest,
 )
-from synrisk.estimators import KINDS, Exact, Importance, ModelEstimate, Stacked
-from synrisk.executors import Workers, workers
+from synrisk.estimation import estimates_of, kinds_of
+from synrisk.estimators import KINDS
+from synrisk.executors import workers
 from synrisk.findings import ReliabilityWarning, findings
 from synrisk.guesses import Grid, Target, for_target, lay_out, strategies
 from synrisk.guesses.even import is_real
 from synrisk.intruder import FromModel, Table, prior_from_json, prior_to_json
 from synrisk.intruder import prior as resolve_prior
 from synrisk.io import TableLike
-from synrisk.likelihood import KernelDraws
-from synrisk.model import Model
 from synrisk.posterior import Posterior
 from synrisk.progress import bar
 from synrisk.release import Released, read_release
 from synrisk.result import ErrorArrays, RiskArrays
-from synrisk.risk import Evaluation, check_size, log_density_of_release
+from synrisk.risk import Evaluation, check_size
 from synrisk.schema import FloatArray, IntArray
 from synrisk.storage import Contents, load, save
 from synrisk.synthesizer import Synthesizer
 from synrisk.twins import refuse_twins
 
 EstimatorName: TypeAlias = Literal["auto", "exact", "stacked", "importance", "paper"]
+UnreliableName: TypeAlias = Literal["flag", "raise"]
 JointName: TypeAlias = Literal["auto", "keep", "drop"]
 
 _ESTIMATORS = ("auto", "exact", "stacked", "importance", "paper")
-_PAIR = 2  # draws of a fit come in antithetic pairs
 _JOINTS = ("auto", "keep", "drop")
 _ERRORS = tuple(ErrorArrays.__dataclass_fields__)
 _MOST_KEPT = 1 << 28  # bytes of joint posteriors that "auto" keeps
@@ -337,6 +336,7 @@ def attribute_risk(
     records: Iterable[Hashable] | Hashable | None = None,
     joint: JointName = "auto",
     diagnostics: bool = True,
+    on_unreliable: UnreliableName = "flag",
     executor: Any = None,
     progress: bool | None = None,
 ) -> AttributeRisk:
@@ -373,6 +373,9 @@ def attribute_risk(
         to 256 MB. `AttributeRisk.joint` works either way.
     diagnostics
         Whether to estimate the Monte-Carlo error of every number, which takes about as long again.
+    on_unreliable
+        What to do about records that cannot be relied on: ``"flag"`` them in the column
+        ``reliable``, with a warning, or ``"raise"``.
     executor
         None or ``"threads"`` uses a thread for each core, ``"serial"`` one; a number is a number
         of threads; or an object with a ``map`` method. Results are the same to the last bit.
@@ -388,11 +391,17 @@ def attribute_risk(
     if not isinstance(diagnostics, bool):
         raise OptionError(f"diagnostics must be True or False; got {got(diagnostics)}.")
     keeping = _choose("joint", joint, _JOINTS)
+    unreliable = _choose("on_unreliable", on_unreliable, ("flag", "raise"))
+    if unreliable == "raise" and (not diagnostics or method == "paper"):
+        raise OptionError(
+            "on_unreliable='raise' needs to know what is reliable: use diagnostics=True, and an "
+            "estimator other than 'paper'."
+        )
     team = workers(executor)
     chosen = strategies(guesses, synthesizer.plan.synthesized)
     believed = resolve_prior(intruder_prior)
     positions = _chosen_records(records, synthesizer.data.index)
-    kinds = _kinds(synthesizer, method)
+    kinds = kinds_of(synthesizer, method)
     draws = _first_draws(synthesizer, n_draws, paired=method == "paper")
     release = read_release(synthesizer.confidential, synthetic)
     refuse_twins(synthesizer.confidential, release)
@@ -407,7 +416,7 @@ def attribute_risk(
             "intruder_prior='model' needs one table a model; use estimator='auto' or 'importance'."
         )
     believed = believed.check(grids, positions, synthesizer.n_records)
-    estimates = _estimates(synthesizer, kinds, draws, release, grids, team)
+    estimates = estimates_of(synthesizer, kinds, draws, release, grids, team)
     evaluation = Evaluation(synthesizer, estimates, method == "paper", grids, believed, positions)
     n_bytes = 8 * len(positions) * int(np.prod(evaluation.shape, dtype=np.float64))
     keep_joint = keeping == "keep" or (keeping == "auto" and n_bytes <= _MOST_KEPT)
@@ -417,6 +426,12 @@ def attribute_risk(
             keep_joint=keep_joint,
             with_errors=diagnostics and method != "paper",
             on_records=on_records,
+        )
+    if unreliable == "raise" and result.errors is not None and not result.errors.reliable.all():
+        n_bad = int((~result.errors.reliable).sum())
+        raise UnreliableError(
+            f"{counted(n_bad, 'record')} of {len(positions):,} cannot be relied on. Use more "
+            "draws, fit the models with synrisk.fit, or on_unreliable='flag' to see which."
         )
     checks = None
     if diagnostics:
@@ -450,94 +465,6 @@ def _labels(synthesizer: Synthesizer, positions: IntArray) -> tables.Labels:
         tuple(synthesizer.schema.variables[name] for name in synthesizer.plan.synthesized),
         tuple(regression.distribution for regression in synthesizer.plan.regressions),
     )
-
-
-def _kinds(synthesizer: Synthesizer, method: str) -> list[str]:
-    """Return how each model's likelihood is to be estimated."""
-    kinds = []
-    for model in synthesizer.models:
-        fitted = model.fit is not None
-        gaussian = model.regression.distribution.on_response_scale
-        best = "exact" if fitted and gaussian else "stacked" if fitted else "importance"
-        name = model.regression.response
-        if method == "exact" and best != "exact":
-            why = "is not gaussian" if fitted else "has draws that were made elsewhere"
-            raise OptionError(
-                f"estimator='exact' is for gaussian models made by synrisk.fit; the model of "
-                f"{name!r} {why}. estimator='auto' takes the best for each model."
-            )
-        if method == "stacked" and not fitted:
-            raise OptionError(
-                f"estimator='stacked' needs fits to confidential and synthetic rows; the draws of "
-                f"{name!r} were made elsewhere. Use synrisk.fit, or estimator='importance'."
-            )
-        kinds.append({"auto": best, "paper": "importance"}.get(method, method))
-    return kinds
-
-
-def _estimates(
-    synthesizer: Synthesizer,
-    kinds: Sequence[str],
-    draws: Sequence[Posterior],
-    release: Sequence[Released],
-    grids: Sequence[Grid],
-    team: Workers,
-) -> tuple[ModelEstimate, ...]:
-    """Return each model's estimate: densities of the release, draws or nodes given the stacks."""
-    laid = [
-        KernelDraws.of(model.regression.distribution, of_model)
-        for model, of_model in zip(synthesizer.models, draws, strict=True)
-    ]
-    datasets = [dataset.columns for dataset in release]
-    estimates: list[ModelEstimate] = []
-    with team.open() as executor:
-        for k, (model, kind, own) in enumerate(zip(synthesizer.models, kinds, laid, strict=True)):
-            if kind == "exact":
-                far = _reach(synthesizer, k, grids)
-                stacked = tuple(synthesizer.nodes(model, [one], far, executor) for one in release)
-                estimates.append(Exact(synthesizer.nodes(model, [], far, executor), stacked))
-            elif kind == "stacked":
-                refits = [
-                    synthesizer.refit_model(model, [one], executor, confidential=True)
-                    for one in release
-                ]
-                n_draws = len(own.log_v)
-                family = model.regression.distribution
-                given = tuple(
-                    KernelDraws.of(family, refit.posterior.first(n_draws)) for refit in refits
-                )
-                estimates.append(Stacked(own, given, *_units(model, n_draws)))
-            else:
-                log_g = log_density_of_release(model, own, datasets)
-                estimates.append(Importance(own, log_g, *_units(model, len(own.log_v))))
-    return tuple(estimates)
-
-
-def _units(model: Model, n_draws: int) -> tuple[int, FloatArray | None]:
-    """Return how many adjacent draws make a unit, and what matched moments leave exact.
-
-    Draws made elsewhere may be those of a chain: they are taken in batches.
-    """
-    if model.fit is None:
-        return max(1, math.isqrt(n_draws)), None
-    whole = len(model.fit.numbers.u) == n_draws
-    return _PAIR, model.fit.numbers.matched_directions() if whole else None
-
-
-def _reach(synthesizer: Synthesizer, k: int, grids: Sequence[Grid]) -> float:
-    """Return about how far a guess can lie from what a model expects, beyond the truth's distance.
-
-    Guesses for predictors move the expectation: by no more than the response's own range.
-    """
-    regression = synthesizer.models[k].regression
-    grid = grids[k]
-    truth = grid.values[np.arange(len(grid.values)), grid.truth]
-    on_scale = regression.on_model_scale(grid.values)
-    own = np.abs(on_scale - regression.on_model_scale(truth)[:, None]).max()
-    if not synthesizer.plan.parents(k):
-        return float(own)
-    everybody = regression.on_model_scale(synthesizer.columns[regression.response])
-    return float(own + np.ptp(everybody))
 
 
 def _choose(name: str, value: Any, options: tuple[str, ...]) -> str:

@@ -40,6 +40,10 @@ class PlanError(SynriskError):
     """The regressions do not form a sequence that can be synthesized."""
 
 
+class UnreliableError(SynriskError):
+    """Numbers that cannot be relied on, where that was asked to be an error."""
+
+
 class FitError(SynriskError):
     """A posterior that cannot be fitted, or not well enough."""
 

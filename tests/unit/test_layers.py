@@ -10,8 +10,8 @@ ORDER = [
     "transforms", "formula", "families", "priors", "plan", "design", "preparation", "release",
     "twins", "posterior", "spellings", "interchange", "kernels", "likelihood", "fitting", "model",
     "archive", "synthesis", "synthesizer", "guesses", "intruder", "elimination", "result",
-    "estimators", "uncertainty", "risk", "checks", "findings", "tables", "attribute", "datasets",
-    "__init__",
+    "estimators", "uncertainty", "risk", "estimation", "checks", "findings", "tables",
+    "attribute", "datasets", "__init__",
 ]  # fmt: skip
 ROOT = Path(synrisk.__file__).parent
 

@@ -152,6 +152,19 @@ def test_too_few_effective_draws_are_said_and_warned_of():
     assert "synrisk.fit" in finding["what_to_do"]
 
 
+def test_what_cannot_be_relied_on_may_be_an_error():
+    synthesizer, release = one_gaussian(n_draws=8)
+    with pytest.raises(sr.UnreliableError, match="40 records of 40 cannot be relied on"):
+        sr.attribute_risk(synthesizer, release, on_unreliable="raise")
+    with pytest.raises(sr.OptionError, match="needs to know what is reliable"):
+        sr.attribute_risk(synthesizer, release, on_unreliable="raise", diagnostics=False)
+    with pytest.raises(sr.OptionError, match="on_unreliable must be one of flag, raise"):
+        sr.attribute_risk(synthesizer, release, on_unreliable="ignore")
+    fitted = sr.fit(sr.Regression("b ~ x"), people(40), seed=1, n_draws=10)
+    release = fitted.synthesize(1, seed=1)
+    assert len(sr.attribute_risk(fitted, release, on_unreliable="raise").records) == 40
+
+
 def test_diagnostics_can_be_left_out():
     synthesizer, release = one_gaussian(n_draws=8)
     risk = sr.attribute_risk(synthesizer, release, diagnostics=False)

@@ -1,0 +1,110 @@
+"""Which estimator each model takes, and what it needs of the release."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from synrisk.errors import OptionError
+from synrisk.estimators import Exact, Importance, ModelEstimate, Stacked
+from synrisk.executors import Workers
+from synrisk.guesses import Grid
+from synrisk.likelihood import KernelDraws
+from synrisk.model import Model
+from synrisk.posterior import Posterior
+from synrisk.release import Released
+from synrisk.risk import log_density_of_release
+from synrisk.schema import FloatArray
+from synrisk.synthesizer import Synthesizer
+
+_PAIR = 2  # draws of a fit come in antithetic pairs
+
+
+def kinds_of(synthesizer: Synthesizer, method: str) -> list[str]:
+    """Return how each model's likelihood is to be estimated."""
+    kinds = []
+    for model in synthesizer.models:
+        fitted = model.fit is not None
+        gaussian = model.regression.distribution.on_response_scale
+        best = "exact" if fitted and gaussian else "stacked" if fitted else "importance"
+        name = model.regression.response
+        if method == "exact" and best != "exact":
+            why = "is not gaussian" if fitted else "has draws that were made elsewhere"
+            raise OptionError(
+                f"estimator='exact' is for gaussian models made by synrisk.fit; the model of "
+                f"{name!r} {why}. estimator='auto' takes the best for each model."
+            )
+        if method == "stacked" and not fitted:
+            raise OptionError(
+                f"estimator='stacked' needs fits to confidential and synthetic rows; the draws of "
+                f"{name!r} were made elsewhere. Use synrisk.fit, or estimator='importance'."
+            )
+        kinds.append({"auto": best, "paper": "importance"}.get(method, method))
+    return kinds
+
+
+def estimates_of(
+    synthesizer: Synthesizer,
+    kinds: Sequence[str],
+    draws: Sequence[Posterior],
+    release: Sequence[Released],
+    grids: Sequence[Grid],
+    team: Workers,
+) -> tuple[ModelEstimate, ...]:
+    """Return each model's estimate: densities of the release, draws or nodes given the stacks."""
+    laid = [
+        KernelDraws.of(model.regression.distribution, of_model)
+        for model, of_model in zip(synthesizer.models, draws, strict=True)
+    ]
+    datasets = [dataset.columns for dataset in release]
+    estimates: list[ModelEstimate] = []
+    with team.open() as executor:
+        for k, (model, kind, own) in enumerate(zip(synthesizer.models, kinds, laid, strict=True)):
+            if kind == "exact":
+                far = _reach(synthesizer, k, grids)
+                stacked = tuple(synthesizer.nodes(model, [one], far, executor) for one in release)
+                estimates.append(Exact(synthesizer.nodes(model, [], far, executor), stacked))
+            elif kind == "stacked":
+                refits = [
+                    synthesizer.refit_model(model, [one], executor, confidential=True)
+                    for one in release
+                ]
+                n_draws = len(own.log_v)
+                family = model.regression.distribution
+                given = tuple(
+                    KernelDraws.of(family, refit.posterior.first(n_draws)) for refit in refits
+                )
+                estimates.append(Stacked(own, given, *_units(model, n_draws)))
+            else:
+                log_g = log_density_of_release(model, own, datasets)
+                estimates.append(Importance(own, log_g, *_units(model, len(own.log_v))))
+    return tuple(estimates)
+
+
+def _units(model: Model, n_draws: int) -> tuple[int, FloatArray | None]:
+    """Return how many adjacent draws make a unit, and what matched moments leave exact.
+
+    Draws made elsewhere may be those of a chain: they are taken in batches.
+    """
+    if model.fit is None:
+        return max(1, math.isqrt(n_draws)), None
+    whole = len(model.fit.numbers.u) == n_draws
+    return _PAIR, model.fit.numbers.matched_directions() if whole else None
+
+
+def _reach(synthesizer: Synthesizer, k: int, grids: Sequence[Grid]) -> float:
+    """Return about how far a guess can lie from what a model expects, beyond the truth's distance.
+
+    Guesses for predictors move the expectation: by no more than the response's own range.
+    """
+    regression = synthesizer.models[k].regression
+    grid = grids[k]
+    truth = grid.values[np.arange(len(grid.values)), grid.truth]
+    on_scale = regression.on_model_scale(grid.values)
+    own = np.abs(on_scale - regression.on_model_scale(truth)[:, None]).max()
+    if not synthesizer.plan.parents(k):
+        return float(own)
+    everybody = regression.on_model_scale(synthesizer.columns[regression.response])
+    return float(own + np.ptp(everybody))
