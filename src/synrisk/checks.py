@@ -7,6 +7,7 @@ confidential and to the synthetic data are compared, and copied rows are looked 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,12 +19,14 @@ from scipy.stats import chi2
 
 from synrisk.errors import SynriskError
 from synrisk.executors import Executor
+from synrisk.fitting.importance import effective_size
 from synrisk.posterior import Posterior
 from synrisk.release import Released
 from synrisk.schema import FloatArray
 from synrisk.synthesizer import Synthesizer
 
 _TAIL = 1e-3  # of χ², on either side
+_DRAWS_A_PARAMETER = 20  # for the covariance of draws to be known
 _RADIUS = 1e-3  # in standard deviations of each variable
 _CHANCE = 4.0  # standard deviations of a difference of counts
 _MORE_COPIES = 0.01  # share of rows beyond what the confidential data have among themselves
@@ -37,7 +40,8 @@ class ReleaseChecks:
     ----------
     distance
         A row a model and dataset: D² between the fits, its degrees of freedom, and the probability
-        of a smaller one if the release came from the model.
+        of a smaller one if the release came from the model; NaN where there are too few draws, or
+        synthetic rows of which no fit can be made.
     copies
         A row a dataset: how many synthetic rows hold a confidential record's values in all
         continuous synthesized variables, how many come within a thousandth of a standard deviation,
@@ -80,16 +84,26 @@ class ReleaseChecks:
     def to_json(self) -> dict[str, Any]:
         """Return the checks as JSON has them."""
         return {
-            "distance": self.distance.reset_index().to_dict("list"),
-            "copies": self.copies.reset_index().to_dict("list"),
+            "distance": _without_nan(self.distance.reset_index()),
+            "copies": _without_nan(self.copies.reset_index()),
         }
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> ReleaseChecks:
         """Return what `to_json` stored."""
-        distance = pd.DataFrame(stored["distance"]).set_index(["variable", "dataset"])
+        numbers = {"d2": np.float64, "df": np.float64, "p_smaller": np.float64}
+        distance = pd.DataFrame(stored["distance"]).astype(numbers)
+        distance = distance.set_index(["variable", "dataset"])
         copies = pd.DataFrame(stored["copies"])
         return cls(distance, copies.set_index("dataset"))
+
+
+def _without_nan(frame: pd.DataFrame) -> dict[str, list[Any]]:
+    """Return columns as lists with None for NaN, which JSON does not have."""
+    return {
+        str(name): [None if value != value else value for value in frame[name].tolist()]
+        for name in frame.columns
+    }
 
 
 def _too_many(found: float, own: float, n_rows: float) -> bool:
@@ -111,7 +125,8 @@ def check_release(
                 alone = synthesizer.refit_model(model, [dataset], executor, confidential=False)
             except SynriskError:
                 alone = None  # too few or too odd rows for a fit of their own: nothing to compare
-            if alone is not None and alone.reliable:
+            known = effective_size(model.posterior.log_weights) >= _DRAWS_A_PARAMETER * df
+            if known and alone is not None and alone.reliable:
                 d2 = _distance(model.posterior, alone.posterior)
             rows.append(
                 {
@@ -131,7 +146,9 @@ def _distance(one: Posterior, other: Posterior) -> float:
     """Return Δ'(V + V')⁻¹Δ of two posteriors, auxiliary parameters in logs."""
     (mean, covariance), (mean2, covariance2) = _moments(one), _moments(other)
     apart = mean - mean2
-    return float(apart @ np.linalg.solve(covariance + covariance2, apart))
+    with contextlib.suppress(np.linalg.LinAlgError):
+        return float(apart @ np.linalg.solve(covariance + covariance2, apart))
+    return float("nan")
 
 
 def _moments(posterior: Posterior) -> tuple[FloatArray, FloatArray]:

@@ -76,7 +76,8 @@ def estimates_of(
                 given = tuple(
                     KernelDraws.of(family, refit.posterior.first(n_draws)) for refit in refits
                 )
-                estimates.append(Stacked(own, given, *_units(model, n_draws)))
+                reliable = all(refit.reliable for refit in refits)
+                estimates.append(Stacked(own, given, *_units(model, n_draws), reliable))
             else:
                 log_g = log_density_of_release(model, own, datasets)
                 estimates.append(Importance(own, log_g, *_units(model, len(own.log_v))))

@@ -89,6 +89,7 @@ class Stacked:
     stacked: tuple[KernelDraws, ...]
     unit_size: int = 1
     basis: FloatArray | None = None
+    reliable: bool = True  # whether every fit to a stack can be relied on
 
     @cached_property
     def error_sets(self) -> ErrorSets | None:
@@ -117,6 +118,7 @@ class Stacked:
         """Return what is stored."""
         arrays = _draws_to_arrays(self.draws, "draws")
         arrays |= _units_to_arrays(self)
+        arrays["reliable"] = np.array([float(self.reliable)])
         for number, draws in enumerate(self.stacked):
             arrays |= _draws_to_arrays(draws, f"stacked{number}")
         return arrays
@@ -132,6 +134,7 @@ class Stacked:
                 for number in range(n_datasets)
             ),
             *_units_from_arrays(arrays, at),
+            bool(arrays[f"{at}reliable"][0]),
         )
 
 
@@ -219,5 +222,5 @@ def _nodes_to_arrays(nodes: Nodes, name: str) -> dict[str, FloatArray]:
 
 
 def _nodes_from_arrays(arrays: Mapping[str, Any], name: str) -> Nodes:
-    parts = (arrays[f"{name}_{part}"] for part in ("log_weight", "sigma", "mean", "covariance"))
-    return Nodes(*(np.ascontiguousarray(part) for part in parts))
+    fields = Nodes.__dataclass_fields__
+    return Nodes(*(np.ascontiguousarray(arrays[f"{name}_{part}"]) for part in fields))

@@ -9,7 +9,7 @@ import pandas as pd
 
 from synrisk.checks import ReleaseChecks
 from synrisk.errors import counted
-from synrisk.estimators import Exact, Importance
+from synrisk.estimators import Exact, Importance, Stacked
 from synrisk.result import RiskArrays
 from synrisk.risk import Evaluation
 from synrisk.uncertainty import LEAST_RELEASE_ESS
@@ -67,8 +67,17 @@ def findings(
                     "weights), or use many more draws.",
                 )
             )
+        elif isinstance(estimate, Stacked) and not estimate.reliable:
+            found.append(
+                Finding(
+                    f"{name} cannot be relied on.",
+                    "A fit to confidential and synthetic data together is too far from normal.",
+                    "Merge rare levels, leave predictors out, or narrow the priors.",
+                )
+            )
     if result.errors is not None:
-        found += _about_records(result)
+        said = any("cannot be estimated" in one.what for one in found)
+        found += _about_records(result, said=said)
     if checks is not None:
         found += [
             Finding(
@@ -81,12 +90,20 @@ def findings(
     return pd.DataFrame([vars(one) for one in found], columns=["what", "why", "what_to_do"])
 
 
-def _about_records(result: RiskArrays) -> list[Finding]:
+def _about_records(result: RiskArrays, *, said: bool) -> list[Finding]:
     errors = result.errors
     assert errors is not None  # noqa: S101 - the caller looked
     found: list[Finding] = []
     known = np.isfinite(errors.mcse[:, 0])
-    n_bad = int((known & ~errors.reliable).sum())
+    if not said and not known.all():
+        found.append(
+            Finding(
+                f"The error of {counted(int((~known).sum()), 'record')} cannot be estimated.",
+                "There are too few draws, or weights beyond what numbers can hold.",
+                "Use more draws (n_draws).",
+            )
+        )
+    n_bad = int((known & ~errors.reliable & (errors.khat > 0)).sum())
     if n_bad:
         found.append(
             Finding(

@@ -20,6 +20,7 @@ from synrisk.families import Family
 from synrisk.posterior import Posterior
 from synrisk.schema import FloatArray, IntArray
 
+_LEAST_SPARE = 5  # units of draws, beyond what is estimated, for an error to be known
 _EARLIER_ELEMENTS = 1 << 17  # of earlier models' log weights held at once: a megabyte
 
 
@@ -190,13 +191,18 @@ class Nodes:
     log_weight, sigma
         Of each node; the weights sum to one.
     mean, covariance
-        Of the coefficients given sigma, ``(node, column)`` and ``(node, column, column)``.
+        Of the coefficients of standardised columns given sigma, ``(node, column)`` and
+        ``(node, column, column)``.
+    centre, spread
+        What columns are standardised by: far from 0, their products would lose digits.
     """
 
     log_weight: FloatArray
     sigma: FloatArray
     mean: FloatArray
     covariance: FloatArray
+    centre: FloatArray
+    spread: FloatArray
 
 
 def log_predictive_exact(block: ModelBlock, nodes: Nodes, shape: tuple[int, ...]) -> FloatArray:
@@ -205,8 +211,12 @@ def log_predictive_exact(block: ModelBlock, nodes: Nodes, shape: tuple[int, ...]
 
     n_records, n_guesses = block.guesses.shape
     out = np.empty((n_records, block.places.shape[1] * n_guesses))
+    values = np.empty(block.values.shape)
+    for places, centre, spread in zip(block.places, nodes.centre, nodes.spread, strict=True):
+        own = np.unique(places)
+        values[:, own] = (block.values[:, own] - centre) / spread
     exact_kernel()(
-        block.values,
+        values,
         block.places,
         nodes.log_weight,
         nodes.sigma,
@@ -350,7 +360,8 @@ def table_errors(
         found.ess,
         found.khat,
     )
-    by = sets.n_units / max(sets.n_units - 1 - len(sets.basis), 1)
+    spare = sets.n_units - 1 - len(sets.basis)
+    by = sets.n_units / spare if spare >= _LEAST_SPARE else np.nan
     return TableErrors(by * found.variance, by * found.apart, found.ess, found.khat)
 
 

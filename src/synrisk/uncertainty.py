@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from synrisk.estimators import Importance, ModelEstimate
+from synrisk.estimators import Importance, ModelEstimate, Stacked
 from synrisk.fitting.importance import LEAST_JUDGED, is_reliable
 from synrisk.likelihood import ModelBlock, TableErrors, table_errors
 from synrisk.result import TIE, ErrorArrays
@@ -47,42 +47,48 @@ def errors_of(
     blocks, estimates
         The models.
     prior_from_draws
-        Whether the prior is the models' predictive density, which takes one of the denominators
-        away.
+        Whether the prior is the models' predictive density.
     """
     n_records = len(truth)
     p = np.exp(log_posterior).reshape(n_records, *shape)
     variance = np.zeros((n_records, 1 + len(shape)))
-    apart = np.zeros((n_records, *shape))
+    apart, apart_likelihood = np.zeros((n_records, *shape)), np.zeros((n_records, *shape))
     ess, khat = np.full(n_records, np.inf), np.full(n_records, np.nan)
     reliable = np.ones(n_records, dtype=bool)
     for block, estimate in zip(blocks, estimates, strict=True):
         sets = estimate.error_sets
         if sets is None:
             continue
-        if prior_from_draws:
-            signs = sets.signs.copy()
-            signs.flat[-1] += 1.0
-            sets = replace(sets, signs=signs)
         derivatives = _derivatives(p, truth, shape, block.axes)
         n_draws = sets.n_draws
         judged = n_draws >= LEAST_JUDGED
-        found = table_errors(block, sets, derivatives, shape, _EVEN * n_draws if judged else 0.0)
+        least_even = _EVEN * n_draws if judged else 0.0
+        found = table_errors(block, sets, derivatives, shape, least_even)
+        wide = [n if axis in block.axes else 1 for axis, n in enumerate(shape)]
+        apart_likelihood += found.apart.reshape(n_records, *wide)
+        if prior_from_draws:  # the prior takes one of the denominators away
+            signs = sets.signs.copy()
+            signs.flat[-1] += 1.0
+            with_prior = replace(sets, signs=signs)
+            of_posterior = table_errors(block, with_prior, derivatives, shape, 0.0)
+            found = replace(found, variance=of_posterior.variance, apart=of_posterior.apart)
         if isinstance(estimate, Importance) and estimate.release_ess.min() < LEAST_RELEASE_ESS:
             variance += np.nan
             reliable[:] = False
+        if isinstance(estimate, Stacked) and not estimate.reliable:
+            reliable[:] = False
         variance += found.variance
-        wide = [n if axis in block.axes else 1 for axis, n in enumerate(shape)]
         apart += found.apart.reshape(n_records, *wide)
         worse = found.ess < ess
         ess[worse], khat[worse] = found.ess[worse], found.khat[worse]
         reliable &= _are_reliable(found, n_draws)
     low, high = _rank_interval(log_posterior, apart.reshape(n_records, -1), truth, shape)
     rows = np.arange(n_records)
-    flat = np.sqrt(apart.reshape(n_records, -1))
+    flat = np.sqrt(apart_likelihood.reshape(n_records, -1))
     smallest, largest = log_likelihood_range
     range_mcse = flat[rows, smallest] + flat[rows, largest]
     unknown = np.isnan(variance[:, 0])
+    reliable &= ~unknown
     low[unknown], high[unknown], range_mcse[unknown] = np.nan, np.nan, np.nan
     return ErrorArrays(np.sqrt(variance), low, high, range_mcse, ess, khat, reliable)
 

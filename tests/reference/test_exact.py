@@ -127,6 +127,35 @@ def test_a_far_outlier_is_exact():
     )
 
 
+@pytest.mark.parametrize(("weight", "width"), [(50.0, 5.0), (1000.0, 20.0)])
+def test_heavy_weights_and_wide_guesses_are_exact(weight, width):
+    """A guess of weight 1000 moves sigma far: there too must be nodes."""
+    data = people(60, seed=3).assign(w=weight)
+    fitted = sr.fit(PLAN, data, prior=sr.Conjugate(3.0, 2.0), seed=1, n_draws=10)
+    release = fitted.synthesize(1, seed=2)
+    risk = sr.attribute_risk(fitted, release, guesses=sr.Additive(3, width, width), records=[7])
+    found = risk.joint(7)
+    given = {name: found[name].to_numpy() for name in ("b", "c")}
+    log_p = brute_force(data, release, 7, given, "conjugate")
+    np.testing.assert_allclose(
+        found.to_numpy(), np.exp(log_p - logsumexp(log_p)), rtol=0, atol=1e-7
+    )
+    expected = log_p.max() - log_p.min()
+    assert risk.records.loc[7, "log_odds_range"] == pytest.approx(expected, rel=1e-6)
+
+
+def test_predictors_far_from_zero_lose_no_digits():
+    data = people(30, seed=3)
+    found = []
+    for shift in (0.0, 2.0**20):  # a power of two: the sum rounds to 2^-32 at most
+        moved = data.assign(x=data["x"] + shift)
+        fitted = sr.fit(PLAN[0], moved, seed=1, n_draws=10)
+        release = data.assign(x=moved["x"], b=data["b"].to_numpy()[::-1])
+        risk = sr.attribute_risk(fitted, release, diagnostics=False)
+        found.append(risk.records["probability"])
+    np.testing.assert_allclose(found[0], found[1], atol=1e-9)
+
+
 def test_stacked_draws_tend_to_the_exact_likelihood():
     data = people(40, seed=3)
     release = sr.fit(PLAN, data, seed=1).synthesize(1, seed=2)

@@ -11,7 +11,7 @@ from synrisk.errors import FitError
 from synrisk.executors import Executor
 from synrisk.fitting.laplace import Fitted
 from synrisk.fitting.numbers import CommonNumbers
-from synrisk.fitting.rows import Rows
+from synrisk.fitting.rows import Rows, lower_root
 from synrisk.schema import FloatArray
 
 _LEAST_DF = 1.0  # of sigma's posterior; with fewer, quantiles are beyond numbers
@@ -129,7 +129,7 @@ def posterior(
 def draw(known: ConjugatePosterior, numbers: CommonNumbers) -> Fitted:
     """Draw sigma² by the inverse CDF and the coefficients given it, from common numbers."""
     sigma = np.sqrt(known.sum_of_squares / numbers.chi_square(known.df))
-    root = np.linalg.cholesky(known.covariance)
+    root = lower_root(known.covariance)
     coefficients = known.mean + sigma[:, None] * (numbers.z @ root.T)
     theta = np.concatenate([coefficients, np.log(sigma)[:, None]], axis=1)
     mode = np.append(known.mean, 0.5 * np.log(known.sum_of_squares / known.df))

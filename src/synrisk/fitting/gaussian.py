@@ -25,7 +25,7 @@ from scipy.special import logsumexp
 from synrisk.executors import Executor
 from synrisk.fitting.laplace import Fitted, NormalPrior
 from synrisk.fitting.numbers import CommonNumbers
-from synrisk.fitting.rows import Rows
+from synrisk.fitting.rows import Rows, lower_root
 from synrisk.schema import FloatArray
 
 _NULL = 1e-13  # eigenvalues below this share of the largest carry no data
@@ -141,16 +141,18 @@ def _moves(
     mean, covariance = (part[0] for part in known.given(np.array([log_sigma])))
     sigma2 = float(np.exp(2.0 * log_sigma))
 
-    def furthest(part: Rows) -> tuple[float, float]:
+    def furthest(part: Rows) -> tuple[float, float, float]:
         squares = part.omega * (part.y - part.matrix @ mean) ** 2
         leverage = part.omega / sigma2 * ((part.matrix @ covariance) * part.matrix).sum(axis=1)
-        return float((squares / np.maximum(1.0 - leverage, 1e-6)).max()), float(squares.sum())
+        alone = float((squares / np.maximum(1.0 - leverage, 1e-6)).max())
+        return alone, float(squares.sum()), float(part.omega.max())
 
-    largest, total = 0.0, 0.0
-    for of_part, sum_of_part in executor.map(furthest, rows):
+    largest, total, heaviest = 0.0, 0.0, 0.0
+    for of_part, sum_of_part, weight in executor.map(furthest, rows):
         largest, total = max(largest, of_part), total + sum_of_part
+        heaviest = max(heaviest, weight)
     low = -0.5 * np.log(max(1.0 - largest / total, _LEAST_LEFT))
-    high = 0.5 * np.log1p((np.sqrt(largest) + reach) ** 2 / total)
+    high = 0.5 * np.log1p((np.sqrt(largest) + np.sqrt(heaviest) * reach) ** 2 / total)
     return float(low), float(high)
 
 
@@ -251,7 +253,7 @@ class GaussianPosterior:
         for first in range(0, n_draws, size):
             part = slice(first, first + size)
             mean, covariance = self.given(log_sigma[part])
-            root = np.linalg.cholesky(covariance)
+            root = lower_root(covariance)
             coefficients[part] = mean + np.einsum("hij,hj->hi", root, numbers.z[part])
         theta = np.concatenate([coefficients, log_sigma[:, None]], axis=1)
         equal = np.full(n_draws, -np.log(n_draws))

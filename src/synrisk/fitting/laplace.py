@@ -18,7 +18,7 @@ from synrisk.executors import Executor
 from synrisk.families import Family
 from synrisk.fitting.importance import effective_size, is_reliable, smoothed
 from synrisk.fitting.numbers import CommonNumbers
-from synrisk.fitting.rows import Rows
+from synrisk.fitting.rows import Rows, lower_root
 from synrisk.likelihood import KernelDraws, add_log_density
 from synrisk.schema import FloatArray
 
@@ -292,7 +292,7 @@ class Proposal:
         the curvature says too little. There each side is stretched until the log posterior has
         fallen as a normal one would.
         """
-        root = np.linalg.cholesky(np.asarray(np.linalg.inv(precision), dtype=np.float64))
+        root = lower_root(np.asarray(np.linalg.inv(precision), dtype=np.float64))
         n = len(mode)
         sides = np.concatenate([-root.T, root.T])
         stretch = _stretch(problem, mode, sides, np.full(2 * n, _PROBE))
@@ -312,8 +312,7 @@ class Proposal:
         apart = fitted.theta - centre
         covariance = apart.T @ (weights[:, None] * apart)
         covariance += 1e-10 * np.diag(np.diag(covariance))  # of fewer draws than parameters
-        root: FloatArray = np.linalg.cholesky(covariance.astype(np.float64))
-        return cls(centre, root, np.ones((2, len(centre))))
+        return cls(centre, lower_root(covariance), np.ones((2, len(centre))))
 
     def drawn(self, problem: Problem, mode: FloatArray, numbers: CommonNumbers) -> Fitted:
         """Draw by common numbers, and weigh."""

@@ -48,9 +48,9 @@ class CommonNumbers:
         Their sums over the pairs are matched, so what is linear in them has no Monte-Carlo error.
         None where they were not matched, or are too many to be worth the time.
         """
-        n_pairs, n_parameters = len(self.u) // 2, self.z.shape[1]
+        n_pairs, n_parameters = (len(self.u) + 1) // 2, self.z.shape[1]
         n_products = n_parameters * (n_parameters + 1) // 2
-        too_few = n_pairs < n_parameters + _SPARE_PAIRS or len(self.u) % 2
+        too_few = n_pairs < n_parameters + _SPARE_PAIRS
         if too_few or n_products > _MOST_PRODUCTS or n_pairs < 4 * n_products:
             return None
         first, second = np.triu_indices(n_parameters)

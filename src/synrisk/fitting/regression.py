@@ -295,7 +295,7 @@ class _Task:
         return GaussianPosterior.of(rows, prior, self.scales.spread, executor)
 
     def nodes(self, rows: Sequence[Rows], reach: float, executor: Executor) -> Nodes:
-        """Return a gaussian posterior as a sum over nodes of sigma, on the columns' own scale."""
+        """Return a gaussian posterior as a sum over nodes of sigma."""
         known: GaussianPosterior | conjugate.ConjugatePosterior
         if isinstance(self.priors, Conjugate):
             prior = self._conjugate_prior(self.priors)
@@ -304,12 +304,13 @@ class _Task:
             known = self._gaussian(rows, self._normal_prior(self.priors), executor)
         log_sigma, log_weight = quadrature(known, rows, reach, executor)
         mean, covariance = known.given(log_sigma)
-        back = self.standardisation.coefficients(np.eye(self.n_columns))
         return Nodes(
             log_weight,
             np.exp(log_sigma),
-            np.ascontiguousarray(mean @ back.T),
-            np.ascontiguousarray(back @ covariance @ back.T),
+            np.ascontiguousarray(mean),
+            np.ascontiguousarray(covariance),
+            self.standardisation.centre,
+            self.standardisation.spread,
         )
 
     def own_scale(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:

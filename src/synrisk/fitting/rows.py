@@ -6,12 +6,14 @@ fit; both are frozen at the confidential data. Parameters on this scale are call
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from synrisk.chunks import chunks
+from synrisk.errors import FitError
 from synrisk.schema import FloatArray
 
 
@@ -37,6 +39,16 @@ class Rows:
         """Yield the rows in fixed chunks."""
         for part in chunks(len(self.y)):
             yield Rows(self.matrix[part], self.y[part], self.omega[part])
+
+
+def lower_root(covariance: FloatArray) -> FloatArray:
+    """Return the Cholesky factor of a covariance, or of several; raise where it has none."""
+    with contextlib.suppress(np.linalg.LinAlgError):
+        return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+    raise FitError(
+        "The posterior is too nearly flat in some direction to be drawn from: predictors that are "
+        "almost collinear, or too few records. Leave predictors out, or narrow the priors."
+    )
 
 
 def all_chunks(tables: Sequence[Rows]) -> list[Rows]:
