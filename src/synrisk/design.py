@@ -76,7 +76,7 @@ class DesignTerm:
     columns: tuple[DesignColumn, ...]
     _encoder: _Encoder
     _spec: Any  # a formulaic ModelSpec restricted to this term; None for the intercept
-    _is_product: bool = False  # of numeric columns without functions
+    is_product: bool = False  # of numeric columns without functions
 
     def evaluate(
         self, rows: Columns, n_rows: int, what: str, error: type[SynriskError]
@@ -84,7 +84,7 @@ class DesignTerm:
         """Return this term's columns for `rows`, shape ``(n_rows, n_columns)``."""
         if self._spec is None:
             return np.ones((n_rows, 1))
-        if self._is_product:  # of numbers as they are: formulaic would take a hundred times as long
+        if self.is_product:  # of numbers as they are: formulaic would take a hundred times as long
             return _product([rows[name] for name in self.variables])
         frame = self._encoder.frame(rows, self.variables, what, error)
         with np.errstate(all="ignore"):

@@ -108,4 +108,23 @@ def _reach(synthesizer: Synthesizer, k: int, grids: Sequence[Grid]) -> float:
     if not synthesizer.plan.parents(k):
         return float(own)
     everybody = regression.on_model_scale(synthesizer.columns[regression.response])
-    return float(own + np.ptp(everybody))
+    moved = _moved_by_parents(synthesizer, k, grids)
+    return float(own + min(moved, np.ptp(everybody)))
+
+
+def _moved_by_parents(synthesizer: Synthesizer, k: int, grids: Sequence[Grid]) -> float:
+    """Return how far guesses for predictors move a linear predictor; ∞ where it is not linear."""
+    model, plan = synthesizer.models[k], synthesizer.plan
+    weight = np.exp(model.posterior.log_weights)
+    means = weight @ model.posterior.coefficients[:, :, 0]
+    first, total = 0, 0.0
+    for term in model.design.terms:
+        mentioned = [p for p in plan.parents(k) if plan.synthesized[p] in term.variables]
+        if mentioned and (len(term.variables) > 1 or not term.is_product):
+            return np.inf
+        for p in mentioned:
+            grid = grids[p]
+            truth = grid.values[np.arange(len(grid.values)), grid.truth]
+            total += abs(float(means[first])) * float(np.abs(grid.values - truth[:, None]).max())
+        first += len(term.columns)
+    return total

@@ -33,8 +33,11 @@ _SAME_ROWS = 0.99  # the share of equal values that shows rows to be in the same
 
 def refuse_twins(confidential: Confidential, release: Sequence[Released]) -> None:
     """Raise if a released column gives a synthesized variable away."""
-    for number, dataset in enumerate(map(_comparable, release), 1):
-        candidates = [c for c in dataset.frame.columns if c not in confidential.plan.synthesized]
+    for number, released in enumerate(release, 1):
+        candidates = [c for c in released.frame.columns if c not in confidential.plan.synthesized]
+        if not candidates:
+            continue
+        dataset = _comparable(released)
         unchanged = _unchanged(confidential, dataset.frame, candidates)
         for variable in confidential.plan.synthesized:
             for column in candidates:

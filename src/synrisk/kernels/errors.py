@@ -28,6 +28,7 @@ from synrisk.kernels.elementary import LOG2E, raise_two
 from synrisk.kernels.models import _add_terms
 from synrisk.kernels.signatures import F1, F2, F3, FAST, I2
 
+_FAR = 900.0  # powers of two within which sums neither over- nor underflow
 F4 = types.Array(types.float64, 4, "C")
 
 
@@ -142,15 +143,17 @@ def _make_errors(varying: Any, base: Any, digest: str) -> Any:
                     for h in range(n_draws):
                         q[h] = 0.0
                     for s in range(n_sets):
-                        top = -np.inf
+                        own_eta, own_parameters = eta[s], parameters[s]
+                        n_far = 0
                         for h in range(n_draws):
-                            row[h] = shift[s, h] + power * (
-                                varying(y, eta[s], p, h, parameters[s])
-                                - (bases[s, p, h] - bases[s, cell, h])
-                            )
-                            top = max(top, row[h])
-                        for h in range(n_draws):
-                            row[h] = (row[h] - top) * LOG2E
+                            moved = bases[s, p, h] - bases[s, cell, h]
+                            value = varying(y, own_eta, p, h, own_parameters) - moved
+                            row[h] = (shift[s, h] + power * value) * LOG2E
+                            n_far += not abs(row[h]) < _FAR
+                        if n_far > 0:
+                            top = row.max()
+                            for h in range(n_draws):
+                                row[h] -= top
                         raise_two(row)
                         for f in range(n_factors):
                             total, squares = 0.0, 0.0
