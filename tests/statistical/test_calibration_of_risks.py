@@ -18,7 +18,7 @@ from scipy.special import expit, logsumexp
 
 import synrisk as sr
 
-N_REPLICATES, RECORD = 150, 3
+N_REPLICATES, RECORD = 100, 3
 BINS = np.array([0.0, 0.1, 0.25, 0.4, 0.6, 1.0])
 CONTINUOUS = np.linspace(-4.0, 6.0, 5)
 CASES = {
