@@ -451,7 +451,11 @@ def attribute_risk(
         dict(zip(names, said, strict=True)),
         len(release),
         dict(zip(names, n_used, strict=True)),
-        (*_notes(synthesizer, release, grids), *(checks.failures if checks else ())),
+        (
+            *_notes(synthesizer, release, grids),
+            *(_note_on_chains(synthesizer) if diagnostics and method != "paper" else ()),
+            *(checks.failures if checks else ()),
+        ),
         checks,
         evaluation,
         result,
@@ -554,6 +558,14 @@ def _target(synthesizer: Synthesizer, name: str, positions: IntArray) -> Target:
         positions,
         len(values),
     )
+
+
+def _note_on_chains(synthesizer: Synthesizer) -> tuple[str, ...]:
+    foreign = [m.regression.response for m in synthesizer.models if m.fit is None]
+    if not foreign:
+        return ()
+    note = "are not known: errors are estimated by batches of adjacent draws, as of one chain."
+    return (f"The chains of the draws for {listed(foreign)} {note}",)
 
 
 def _notes(
