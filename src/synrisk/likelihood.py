@@ -162,7 +162,7 @@ def log_table(
     n_records, n_guesses = block.guesses.shape
     out = np.empty((n_records, block.places.shape[1] * n_guesses))
     kernel = model_kernels(draws.family).reduce
-    none = np.empty((0, 0, 0))
+    none = np.empty((0, 0, 0, 0))
     kernel(*block.arguments(draws, shape, block.parents, none), log_g, True, out)
     return out
 
@@ -177,7 +177,7 @@ def log_predictive(block: ModelBlock, draws: KernelDraws, shape: tuple[int, ...]
     n_records, n_guesses = block.guesses.shape
     out = np.empty((n_records, block.places.shape[1] * n_guesses))
     kernel = model_kernels(draws.family).reduce
-    none, no_g = np.empty((0, 0, 0)), np.zeros((1, len(draws.log_v)))
+    none, no_g = np.empty((0, 0, 0, 0)), np.zeros((1, len(draws.log_v)))
     kernel(*block.arguments(draws, shape, block.parents, none), no_g, False, out)
     return out
 
@@ -376,23 +376,24 @@ def log_joint_paired(
     This is the paper's estimator: `log_g` is the sum over the models. The log weights of all models
     but the last are held for a few records at a time.
     """
-    from synrisk.kernels import model_kernels
+    from synrisk.kernels import N_LANES, model_kernels
 
     n_records, n_draws = len(blocks[0].guesses), log_g.shape[1]
     cells = [int(np.prod(shape[: axis + 1])) for axis in range(len(shape))]
     out = np.empty((n_records, cells[-1]))
     held = cells[-2] * n_draws if len(blocks) > 1 else 1
-    size = max(1, _EARLIER_ELEMENTS // held) if len(blocks) > 1 else n_records
+    size = max(1, _EARLIER_ELEMENTS // (held * N_LANES)) * N_LANES if len(blocks) > 1 else n_records
     for start in range(0, n_records, size):
         rows = slice(start, min(start + size, n_records))
-        earlier = np.empty((0, 0, 0))
+        earlier = np.empty((0, 0, 0, 0))
         for axis, (block, of_model) in enumerate(zip(blocks, draws, strict=True)):
             kernels = model_kernels(of_model.family)
             arguments = block.arguments(of_model, shape, tuple(range(axis)), earlier, rows)
             if axis == len(blocks) - 1:
                 kernels.reduce(*arguments, log_g, True, out[rows])
             else:
-                earlier = np.empty((rows.stop - rows.start, cells[axis], n_draws))
+                n_blocks = -(-(rows.stop - rows.start) // N_LANES)
+                earlier = np.empty((n_blocks, cells[axis], n_draws, N_LANES))
                 kernels.accumulate(*arguments, earlier)
     return out
 

@@ -1,13 +1,18 @@
 """The compiled kernels against the plain NumPy reference, and their elementary functions."""
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from helpers import plain
+from numba import njit
 from scipy.special import logsumexp
 
 from synrisk.families import FAMILIES
-from synrisk.kernels import model_kernels
+from synrisk.kernels import N_LANES, model_kernels
 from synrisk.kernels.elementary import exponential, logarithm, raise_two
+from synrisk.kernels.lanes import load, store
 from synrisk.likelihood import (
     KernelDraws,
     ModelBlock,
@@ -134,6 +139,53 @@ def test_weights_by_multiplication_equal_the_reference(family, m, size):
     expected = plain.log_joint_paired(reference, log_g, log_v)
     found = log_joint_paired(*zip(*compiled, strict=True), log_g, shape)
     np.testing.assert_allclose(found, expected.reshape(found.shape), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("m", [1, 2])
+@pytest.mark.parametrize("family", [FAMILIES[0], FAMILIES[3]], ids=lambda f: f.name)
+def test_a_record_does_not_depend_on_those_beside_it(family, m):
+    """Even, uneven and far guesses side by side, bit for bit; the reference holds for all."""
+    shape, n = (5, 3, 7), 19
+    families = [FAMILIES[0], FAMILIES[2], family]
+
+    def mixed(rng, one, n, size):
+        guesses = even_guesses(rng, one, n, size)
+        if one is families[2]:
+            guesses[::3, 1] += 1.0 if one.name == "poisson" else 0.01
+            guesses[4] *= 1e3
+        return guesses
+
+    compiled, reference, draws = case(families, shape, ((), (), (0, 1)), n=n, lay_out=mixed)
+    log_g = np.random.default_rng(1).normal(scale=3.0, size=(m, 13))
+    log_g -= log_g.max(axis=1, keepdims=True)
+    block, laid = compiled[2]
+    found = log_table(block, laid, log_g, shape)
+    for i in range(n):
+        rows = slice(i, i + 1)
+        alone = replace(
+            block,
+            values=block.values[rows],
+            guesses=block.guesses[rows],
+            truth=block.truth[rows],
+            record_weights=block.record_weights[rows],
+        )
+        np.testing.assert_array_equal(log_table(alone, laid, log_g, shape)[0], found[i])
+    expected = plain.log_table(reference[2], log_g, draws[2].log_weights).reshape(found.shape)
+    near = np.arange(n) != 4
+    np.testing.assert_allclose(found[near], expected[near], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found[4], expected[4], rtol=0, atol=1e-8)
+
+
+def test_exponentials_in_lanes_keep_their_digits():
+    @njit
+    def exponentials(x, out):
+        for first in range(0, len(x), N_LANES):
+            store(out, first, math.exp(load(x, first)))
+
+    x = np.concatenate([np.linspace(-699.0, 699.0, 8_000), [0.0, -0.0, 1e-300, -1.0] * 2])
+    out = np.empty_like(x)
+    exponentials(x, out)
+    np.testing.assert_allclose(out, np.exp(x), rtol=1e-15)
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0, 1e3, 1e6])

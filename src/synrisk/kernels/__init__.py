@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from synrisk.kernels.errors import error_kernel, tail_shape
 from synrisk.kernels.exact import exact_kernel
+from synrisk.kernels.lanes import N_LANES
 from synrisk.kernels.models import ModelKernels, model_kernels
 from synrisk.kernels.records import RecordKernels, record_kernels
 
 __all__ = [
+    "N_LANES",
     "ModelKernels",
     "RecordKernels",
     "error_kernel",

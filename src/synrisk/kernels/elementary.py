@@ -20,12 +20,12 @@ from synrisk.kernels.signatures import EXACT
 
 LOG2E = 1.0 / math.log(2.0)
 _LARGEST = 1020.0  # the largest power of two in absolute value
-_ROUNDER = 1.5 * 2.0**52  # adding it leaves the nearest whole number in the lowest bits
+ROUNDER = 1.5 * 2.0**52  # adding it leaves the nearest whole number in the lowest bits
 # 2^r on |r| ≤ ½ by its Chebyshev series, whose coefficients are Bessel functions, to degree 10: the
 # relative error is 4e-16.
 _CHEBYSHEV = [(1.0 if k == 0 else 2.0) * iv(k, math.log(2.0) / 2) for k in range(11)]
-_E = tuple(float(c * 2.0**k) for k, c in enumerate(cheb2poly(_CHEBYSHEV)))
-_E0, _E1, _E2, _E3, _E4, _E5, _E6, _E7, _E8, _E9, _E10 = _E
+EXPONENTIAL_SERIES = tuple(float(c * 2.0**k) for k, c in enumerate(cheb2poly(_CHEBYSHEV)))
+_E0, _E1, _E2, _E3, _E4, _E5, _E6, _E7, _E8, _E9, _E10 = EXPONENTIAL_SERIES
 # log((1 + s)/(1 − s)) = 2 Σ s^(2k+1)/(2k+1), |s| ≤ 0.172: the eleventh term is 1e-17.
 _L = tuple(2.0 / (2 * k + 1) for k in range(11))
 _L0, _L1, _L2, _L3, _L4, _L5, _L6, _L7, _L8, _L9, _L10 = _L
@@ -62,7 +62,7 @@ def _number(typing_context: Any, bits: Any) -> Any:
 
 
 @_intrinsic
-def _wide_vectors(typing_context: Any) -> Any:
+def wide_vectors(typing_context: Any) -> Any:
     """Ask LLVM for 512-bit vectors in the function that calls this, where the CPU has them.
 
     LLVM takes 256-bit ones by default, fearing for the clock rate; a long loop of `power_of_two`
@@ -82,8 +82,8 @@ def _wide_vectors(typing_context: Any) -> Any:
 def power_of_two(x: Any) -> Any:
     """2^x."""
     t = min(max(x, -_LARGEST), _LARGEST)
-    shifted = t + _ROUNDER
-    r = t - (shifted - _ROUNDER)
+    shifted = t + ROUNDER
+    r = t - (shifted - ROUNDER)
     p = _E10
     p = p * r + _E9
     p = p * r + _E8
@@ -132,6 +132,6 @@ def logarithm(x: Any) -> Any:
 @njit(fastmath=EXACT, error_model="numpy")
 def raise_two(numbers: Any) -> None:
     """Replace each of `numbers` by two to its power."""
-    _wide_vectors()
+    wide_vectors()
     for j in range(len(numbers)):
         numbers[j] = power_of_two(numbers[j])

@@ -20,24 +20,20 @@ from typing import Any
 
 import numpy as np
 from numba import njit, types
-from numba.extending import register_jitable
 
 from synrisk.families import Family
 from synrisk.kernels.digest import can_cache, sources_digest
 from synrisk.kernels.elementary import LOG2E, raise_two
-from synrisk.kernels.models import _add_terms
-from synrisk.kernels.signatures import F1, F2, F3, FAST, I2
+from synrisk.kernels.predictors import add_terms, compiled
+from synrisk.kernels.signatures import F1, F2, F3, F4, FAST, I2
 
 _FAR = 900.0  # powers of two within which sums neither over- nor underflow
-F4 = types.Array(types.float64, 4, "C")
 
 
 @cache
 def error_kernel(family: Family) -> Callable[..., None]:
     """Return the kernel of a family, compiled or from numba's cache."""
-    for function in family.compiled:
-        register_jitable(fastmath=FAST)(function)
-    kernel: Callable[..., None] = _make_errors(*family.compiled, sources_digest(family.compiled))
+    kernel: Callable[..., None] = _make_errors(*compiled(family), sources_digest(family.compiled))
     return kernel
 
 
@@ -128,7 +124,7 @@ def _make_errors(varying: Any, base: Any, digest: str) -> Any:
             power, cell, y = omega[i], truth[i, 0], guesses[i, truth[i, 1]]
             for s in range(n_sets):
                 for p in range(n_parents):
-                    _add_terms(i, p, values, places, beta[s], eta[s])
+                    add_terms(i, p, values, places, beta[s], eta[s])
                     for h in range(n_draws):
                         bases[s, p, h] = base(eta[s], p, h, parameters[s])
                 for h in range(n_draws):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numba import types
 
-F1, F2, F3 = (types.Array(types.float64, n, "C") for n in (1, 2, 3))
+F1, F2, F3, F4 = (types.Array(types.float64, n, "C") for n in (1, 2, 3, 4))
 I1, I2 = (types.Array(types.int64, n, "C") for n in (1, 2))
 
 # Sums may be reordered, which lets them be vectorised. NaN and infinities are not assumed away: a

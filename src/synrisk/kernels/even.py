@@ -1,0 +1,211 @@
+"""Sums of weights at even guesses, by multiplication.
+
+Where the log density is a polynomial of the second degree in y and the guesses are even, log
+weights along the guesses have constant second differences: each weight is the one before times a
+ratio, and each ratio the one before times a turn. Runs are short enough for rounding not to grow.
+Records lie in lanes; one that may not go this way is told, whatever its neighbours do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numba.extending import register_jitable
+
+from synrisk.families import Family
+from synrisk.kernels.elementary import LOG2E, wide_vectors
+from synrisk.kernels.lanes import N_LANES, all_lanes, beyond, load, raised, spread, store
+from synrisk.kernels.predictors import compiled
+from synrisk.kernels.signatures import FAST
+
+_RUN, _STEPS = 11, 6  # weights that follow from one another, and how many in one pass
+_LEAST_EVEN = 4  # guesses
+_ROUNDING = 1e-15  # relative to the guesses
+# Powers of two: a run stays within 2^±1000, and differences of terms keep their digits.
+_LARGEST_START, _LARGEST_RATIO, _LARGEST_TURN, _LARGEST_TERM = 500.0, 20.0, 3.0, 100.0
+
+
+@njit(error_model="numpy")
+def _is_even(guesses: Any, i: Any) -> Any:
+    """Tell whether a record's guesses are evenly spaced but for rounding."""
+    n_guesses = guesses.shape[1]
+    low, high = guesses[i, 0], guesses[i, n_guesses - 1]
+    step = (high - low) / (n_guesses - 1)
+    furthest = 0.0
+    for k in range(n_guesses):
+        furthest = max(furthest, abs(guesses[i, k] - (low + step * k)))
+    return n_guesses >= _LEAST_EVEN and furthest <= _ROUNDING * max(abs(low), abs(high))
+
+
+@njit(error_model="numpy")
+def _predict(x: Any, beta: Any, eta: Any) -> None:
+    """Write the linear predictors at every draw, eight lanes each."""
+    wide_vectors()
+    n_columns, n_predictors, n_draws = beta.shape
+    for q in range(n_predictors):
+        at = q * n_draws
+        for h in range(n_draws):
+            store(eta, (at + h) * N_LANES, load(x, 0) * beta[0, q, h])
+        for column in range(1, n_columns):
+            value = load(x, column * N_LANES)
+            for h in range(n_draws):
+                place = (at + h) * N_LANES
+                store(eta, place, load(eta, place) + value * beta[column, q, h])
+
+
+@njit(error_model="numpy")
+def _sum_steps(start: Any, turn: Any, g: Any, block: Any, below: Any, above: Any, n: Any) -> None:
+    """Sum up to five weights that follow one another over the draws, without g and with it.
+
+    ``start`` holds a weight and the ratio to the next for every draw, and then those after these.
+    """
+    wide_vectors()
+    zero = spread(0.0)
+    b1, b2, b3, b4, b5, b6 = zero, zero, zero, zero, zero, zero
+    a1, a2, a3, a4, a5, a6 = zero, zero, zero, zero, zero, zero
+    for h in range(len(g)):
+        weight, by = spread(g[h]), load(turn, h * N_LANES)
+        row, ratio = load(start, 2 * h * N_LANES), load(start, (2 * h + 1) * N_LANES)
+        b1 += row
+        a1 += row * weight
+        row *= ratio
+        ratio *= by
+        b2 += row
+        a2 += row * weight
+        row *= ratio
+        ratio *= by
+        b3 += row
+        a3 += row * weight
+        row *= ratio
+        ratio *= by
+        b4 += row
+        a4 += row * weight
+        row *= ratio
+        ratio *= by
+        b5 += row
+        a5 += row * weight
+        row *= ratio
+        ratio *= by
+        b6 += row
+        a6 += row * weight
+        row *= ratio
+        ratio *= by
+        store(start, 2 * h * N_LANES, row)
+        store(start, (2 * h + 1) * N_LANES, ratio)
+    if n > 0:
+        store(block, below + 0 * N_LANES, b1)
+        store(block, above + 0 * N_LANES, a1)
+    if n > 1:
+        store(block, below + 1 * N_LANES, b2)
+        store(block, above + 1 * N_LANES, a2)
+    if n > 2:
+        store(block, below + 2 * N_LANES, b3)
+        store(block, above + 2 * N_LANES, a3)
+    if n > 3:
+        store(block, below + 3 * N_LANES, b4)
+        store(block, above + 3 * N_LANES, a4)
+    if n > 4:
+        store(block, below + 4 * N_LANES, b5)
+        store(block, above + 4 * N_LANES, a5)
+    if n > 5:
+        store(block, below + 5 * N_LANES, b6)
+        store(block, above + 5 * N_LANES, a6)
+
+
+def even_sums(family: Family) -> Callable[..., None]:
+    """Return the function of a family, for numba to compile within a kernel.
+
+    It writes ``block[outer, sum, guess, lane]``, and ``unsafe[outer, lane]``: how often a lane may
+    not go this way.
+    """
+    return _make_even(*compiled(family)) if family.is_quadratic else _never
+
+
+@register_jitable
+def _never(
+    first: Any, n: Any, values: Any, places: Any, beta: Any, parameters: Any, log_v: Any,
+    guesses: Any, truth: Any, omega: Any, parent_of: Any, earlier: Any, g: Any, draws: Any,
+    block: Any, unsafe: Any,
+) -> None:  # fmt: skip
+    unsafe[:] = 1.0
+
+
+def _make_even(varying: Any, base: Any) -> Callable[..., None]:
+    @register_jitable(fastmath=FAST)
+    def even(
+        first: Any, n: Any, values: Any, places: Any, beta: Any, parameters: Any, log_v: Any,
+        guesses: Any, truth: Any, omega: Any, parent_of: Any, earlier: Any, g: Any, draws: Any,
+        block: Any, unsafe: Any,
+    ) -> None:  # fmt: skip
+        n_columns, n_predictors, n_draws = beta.shape
+        n_guesses, n_outer, n_sums = guesses.shape[1], len(parent_of), 1 + len(g)
+        x, y = np.empty(n_columns * N_LANES), np.empty(n_guesses * N_LANES)
+        own = np.empty(3 * N_LANES)  # ω, the truth, and whether the record cannot go this way
+        eta = draws[0].reshape((1, n_predictors, n_draws * N_LANES))
+        at_truth, bases, turn = draws[1], draws[2], draws[3]
+        start, held = draws[4:6].reshape(-1), draws[6:8].reshape(-1)
+        for j in range(N_LANES):
+            i = first + min(j, n - 1)  # lanes to spare repeat the last record
+            own[j], own[N_LANES + j] = omega[i], guesses[i, truth[i, 1]]
+            own[2 * N_LANES + j] = 0.0 if _is_even(guesses, i) else 1.0
+            for k in range(n_guesses):
+                y[k * N_LANES + j] = guesses[i, k]
+            for column in range(n_columns):
+                x[column * N_LANES + j] = values[i, places[column, truth[i, 0]]]
+        power, y_true, bad = load(own, 0), load(own, N_LANES), load(own, 2 * N_LANES)
+        power2 = power * LOG2E
+        y0, y1, y2 = load(y, 0), load(y, N_LANES), load(y, min(2, n_guesses - 1) * N_LANES)
+        _predict(x, beta, eta)
+        for h in range(n_draws):
+            lane = all_lanes(h)
+            # The base at the truth is taken off first: where rates are large it would swamp y·eta.
+            here = log_v[h] - power * varying(y_true, eta, 0, lane, parameters)
+            store(at_truth, h * N_LANES, here)
+            store(bases, h * N_LANES, base(eta, 0, lane, parameters))
+            middle = power2 * varying(y1, eta, 0, lane, parameters)
+            ends = varying(y0, eta, 0, lane, parameters) + varying(y2, eta, 0, lane, parameters)
+            by = power2 * ends - 2.0 * middle
+            bad += beyond(middle, spread(_LARGEST_TERM)) + beyond(by, spread(_LARGEST_TURN))
+            store(turn, h * N_LANES, raised(by))
+        n_runs = -(-n_guesses // _RUN)
+        for outer in range(n_outer):
+            for column in range(n_columns):
+                place = places[column, parent_of[outer]]
+                for j in range(N_LANES):
+                    x[column * N_LANES + j] = values[first + min(j, n - 1), place]
+            _predict(x, beta, eta)
+            worse = bad
+            for run in range(n_runs):
+                low, stop = run * n_guesses // n_runs, (run + 1) * n_guesses // n_runs
+                y0, y1 = load(y, low * N_LANES), load(y, (low + 1) * N_LANES)
+                for h in range(n_draws):
+                    lane = all_lanes(h)
+                    moved = base(eta, 0, lane, parameters) - load(bases, h * N_LANES)
+                    offset = load(at_truth, h * N_LANES) - power * moved
+                    if earlier.size > 0:
+                        place = (first // N_LANES * n_outer + outer) * n_draws + h
+                        offset += load(earlier, place * N_LANES)
+                    at = power2 * varying(y0, eta, 0, lane, parameters)
+                    ratio = power2 * varying(y1, eta, 0, lane, parameters) - at
+                    level = at + LOG2E * offset
+                    worse += beyond(at, spread(_LARGEST_TERM))
+                    worse += beyond(ratio, spread(_LARGEST_RATIO))
+                    worse += beyond(level, spread(_LARGEST_START))
+                    store(start, 2 * h * N_LANES, raised(level))
+                    store(start, (2 * h + 1) * N_LANES, raised(ratio))
+                for one in range(len(g)):
+                    if len(g) > 1:
+                        held[:] = start
+                    for k in range(low, stop, _STEPS):
+                        below = (outer * n_sums * n_guesses + k) * N_LANES
+                        above = below + (1 + one) * n_guesses * N_LANES
+                        _sum_steps(
+                            held if len(g) > 1 else start, turn, g[one], block, below, above,
+                            min(_STEPS, stop - k),
+                        )  # fmt: skip
+            store(unsafe, outer * N_LANES, worse)
+
+    return even

@@ -1,0 +1,63 @@
+"""Linear predictors of one record at every draw, and what they give at the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba import njit
+from numba.extending import register_jitable
+
+from synrisk.families import Family
+from synrisk.kernels.signatures import FAST
+
+
+def compiled(family: Family) -> tuple[Callable[..., float], Callable[..., float]]:
+    """Return a family's functions, made known to numba."""
+    for function in family.compiled:
+        register_jitable(fastmath=FAST)(function)
+    return family.compiled
+
+
+@njit(inline="always", error_model="numpy")
+def add_terms(i: Any, cell: Any, values: Any, places: Any, beta: Any, eta: Any) -> None:
+    """eta[cell] = Σ over columns of value · coefficient, at every draw."""
+    n_columns, n_predictors, n_draws = beta.shape
+    for q in range(n_predictors):
+        for h in range(n_draws):
+            eta[cell, q, h] = 0.0
+    for column in range(n_columns):
+        value = values[i, places[column, cell]]
+        for q in range(n_predictors):
+            for h in range(n_draws):
+                eta[cell, q, h] += value * beta[column, q, h]
+
+
+def make_at_record(varying: Any, base: Any) -> Callable[..., None]:
+    """Return a function of a family, for numba to compile within a kernel.
+
+    It writes the linear predictors at every parent cell, the bases less those at the truth, and the
+    log weight of each draw less that of the truth's guess. The base at the truth is taken off
+    first: where rates are large it would swamp y·eta.
+    """
+
+    @register_jitable(fastmath=FAST)
+    def at_record(
+        i: Any, values: Any, places: Any, beta: Any, parameters: Any, log_v: Any, guesses: Any,
+        truth: Any, omega: Any, eta: Any, bases: Any, at_truth: Any,
+    ) -> None:  # fmt: skip
+        cell, y = truth[i, 0], guesses[i, truth[i, 1]]
+        n_parents, n_draws = bases.shape
+        for p in range(n_parents):
+            add_terms(i, p, values, places, beta, eta)
+            for h in range(n_draws):
+                bases[p, h] = base(eta, p, h, parameters)
+        for h in range(n_draws):
+            at_truth[h] = bases[cell, h]
+        for p in range(n_parents):
+            for h in range(n_draws):
+                bases[p, h] -= at_truth[h]
+        for h in range(n_draws):
+            at_truth[h] = log_v[h] - omega[i] * varying(y, eta, cell, h, parameters)
+
+    return at_record
