@@ -41,6 +41,47 @@ def _is_even(guesses: Any, i: Any) -> Any:
 
 
 @njit(error_model="numpy")
+def n_runs(n_guesses: Any) -> Any:
+    """How many runs the guesses are parted into."""
+    return -(-n_guesses // _RUN)
+
+
+@njit(error_model="numpy")
+def read_lanes(first: Any, n: Any, guesses: Any, truth: Any, omega: Any, y: Any, own: Any) -> None:
+    """Read what is the records' own: guesses; ω, the truth, and whether guesses are uneven."""
+    for j in range(N_LANES):
+        i = first + min(j, n - 1)  # lanes to spare repeat the last record
+        own[j], own[N_LANES + j] = omega[i], guesses[i, truth[i, 1]]
+        own[2 * N_LANES + j] = 0.0 if _is_even(guesses, i) else 1.0
+        for k in range(guesses.shape[1]):
+            y[k * N_LANES + j] = guesses[i, k]
+
+
+@njit(error_model="numpy")
+def predict_at_truth(
+    first: Any, n: Any, values: Any, places: Any, truth: Any, beta: Any, x: Any, eta: Any
+) -> None:
+    """Write the linear predictors at each record's true parent cell."""
+    for column in range(len(places)):
+        for j in range(N_LANES):
+            i = first + min(j, n - 1)
+            x[column * N_LANES + j] = values[i, places[column, truth[i, 0]]]
+    _predict(x, beta, eta)
+
+
+@njit(error_model="numpy")
+def predict_at_cell(
+    first: Any, n: Any, values: Any, places: Any, cell: Any, beta: Any, x: Any, eta: Any
+) -> None:
+    """Write the linear predictors at a parent cell."""
+    for column in range(len(places)):
+        place = places[column, cell]
+        for j in range(N_LANES):
+            x[column * N_LANES + j] = values[first + min(j, n - 1), place]
+    _predict(x, beta, eta)
+
+
+@njit(error_model="numpy")
 def _predict(x: Any, beta: Any, eta: Any) -> None:
     """Write the linear predictors at every draw, eight lanes each."""
     wide_vectors()
@@ -58,7 +99,7 @@ def _predict(x: Any, beta: Any, eta: Any) -> None:
 
 @njit(error_model="numpy")
 def _sum_steps(start: Any, turn: Any, g: Any, block: Any, below: Any, above: Any, n: Any) -> None:
-    """Sum up to five weights that follow one another over the draws, without g and with it.
+    """Sum up to six weights that follow one another over the draws, without g and with it.
 
     ``start`` holds a weight and the ratio to the next for every draw, and then those after these.
     """
@@ -96,11 +137,11 @@ def _sum_steps(start: Any, turn: Any, g: Any, block: Any, below: Any, above: Any
         store(start, 2 * h * N_LANES, row)
         store(start, (2 * h + 1) * N_LANES, ratio)
     if n > 0:
-        store(block, below + 0 * N_LANES, b1)
-        store(block, above + 0 * N_LANES, a1)
+        store(block, below, b1)
+        store(block, above, a1)
     if n > 1:
-        store(block, below + 1 * N_LANES, b2)
-        store(block, above + 1 * N_LANES, a2)
+        store(block, below + N_LANES, b2)
+        store(block, above + N_LANES, a2)
     if n > 2:
         store(block, below + 2 * N_LANES, b3)
         store(block, above + 2 * N_LANES, a3)
@@ -115,87 +156,105 @@ def _sum_steps(start: Any, turn: Any, g: Any, block: Any, below: Any, above: Any
         store(block, above + 5 * N_LANES, a6)
 
 
+def lane_functions(family: Family) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return two functions of a family, for numba to compile within a kernel.
+
+    The first writes what each draw gives at the truth, and by how much ratios turn, into ``state``;
+    the second the weight at the first guess of a run and its ratio to the next, into ``start``.
+    Both return how often a lane may not go this way.
+    """
+    varying, base = compiled(family)
+
+    @register_jitable(fastmath=FAST)
+    def prepare(y: Any, own: Any, parameters: Any, log_v: Any, eta: Any, state: Any) -> Any:
+        power, y_true, bad = load(own, 0), load(own, N_LANES), load(own, 2 * N_LANES)
+        power2, n_guesses = power * LOG2E, len(y) // N_LANES
+        y0, y1 = load(y, 0), load(y, min(1, n_guesses - 1) * N_LANES)
+        y2 = load(y, min(2, n_guesses - 1) * N_LANES)
+        for h in range(len(log_v)):
+            lane = all_lanes(h)
+            # The base at the truth is taken off first: where rates are large it would swamp y·eta.
+            here = log_v[h] - power * varying(y_true, eta, 0, lane, parameters)
+            middle = power2 * varying(y1, eta, 0, lane, parameters)
+            ends = varying(y0, eta, 0, lane, parameters) + varying(y2, eta, 0, lane, parameters)
+            turn = power2 * ends - 2.0 * middle
+            bad += beyond(middle, spread(_LARGEST_TERM)) + beyond(turn, spread(_LARGEST_TURN))
+            store(state[0], h * N_LANES, here)
+            store(state[1], h * N_LANES, base(eta, 0, lane, parameters))
+            store(state[2], h * N_LANES, raised(turn))
+        return bad
+
+    @register_jitable(fastmath=FAST)
+    def begin(
+        run: Any, y: Any, own: Any, parameters: Any, eta: Any, state: Any, earlier: Any,
+        place: Any, start: Any,
+    ) -> Any:  # fmt: skip
+        power, n_guesses = load(own, 0), len(y) // N_LANES
+        power2 = power * LOG2E
+        low = run * n_guesses // n_runs(n_guesses)
+        y0, y1 = load(y, low * N_LANES), load(y, min(low + 1, n_guesses - 1) * N_LANES)
+        at_truth, bases = state[0], state[1]
+        bad = spread(0.0)
+        for h in range(len(bases) // N_LANES):
+            lane = all_lanes(h)
+            moved = base(eta, 0, lane, parameters) - load(bases, h * N_LANES)
+            offset = load(at_truth, h * N_LANES) - power * moved
+            if earlier.size > 0:
+                offset += load(earlier, (place + h) * N_LANES)
+            at = power2 * varying(y0, eta, 0, lane, parameters)
+            ratio = power2 * varying(y1, eta, 0, lane, parameters) - at
+            level = at + LOG2E * offset
+            bad += beyond(at, spread(_LARGEST_TERM)) + beyond(ratio, spread(_LARGEST_RATIO))
+            bad += beyond(level, spread(_LARGEST_START))
+            store(start, 2 * h * N_LANES, raised(level))
+            store(start, (2 * h + 1) * N_LANES, raised(ratio))
+        return bad
+
+    return prepare, begin
+
+
 def even_sums(family: Family) -> Callable[..., None]:
-    """Return the function of a family, for numba to compile within a kernel.
+    """Return a function of a family, for numba to compile within a kernel.
 
     It writes ``block[outer, sum, guess, lane]``, and ``unsafe[outer, lane]``: how often a lane may
     not go this way.
     """
-    return _make_even(*compiled(family)) if family.is_quadratic else _never
+    return _make_even(*lane_functions(family)) if family.is_quadratic else _never
 
 
 @register_jitable
 def _never(
     first: Any, n: Any, values: Any, places: Any, beta: Any, parameters: Any, log_v: Any,
-    guesses: Any, truth: Any, omega: Any, parent_of: Any, earlier: Any, g: Any, draws: Any,
-    block: Any, unsafe: Any,
+    guesses: Any, truth: Any, omega: Any, parent_of: Any, earlier: Any, g: Any, state: Any,
+    eta: Any, block: Any, unsafe: Any,
 ) -> None:  # fmt: skip
     unsafe[:] = 1.0
 
 
-def _make_even(varying: Any, base: Any) -> Callable[..., None]:
+def _make_even(prepare: Any, begin: Any) -> Callable[..., None]:
     @register_jitable(fastmath=FAST)
     def even(
         first: Any, n: Any, values: Any, places: Any, beta: Any, parameters: Any, log_v: Any,
-        guesses: Any, truth: Any, omega: Any, parent_of: Any, earlier: Any, g: Any, draws: Any,
-        block: Any, unsafe: Any,
+        guesses: Any, truth: Any, omega: Any, parent_of: Any, earlier: Any, g: Any, state: Any,
+        eta: Any, block: Any, unsafe: Any,
     ) -> None:  # fmt: skip
-        n_columns, n_predictors, n_draws = beta.shape
+        n_columns, n_draws = beta.shape[0], len(log_v)
         n_guesses, n_outer, n_sums = guesses.shape[1], len(parent_of), 1 + len(g)
-        x, y = np.empty(n_columns * N_LANES), np.empty(n_guesses * N_LANES)
-        own = np.empty(3 * N_LANES)  # ω, the truth, and whether the record cannot go this way
-        eta = draws[0].reshape((1, n_predictors, n_draws * N_LANES))
-        at_truth, bases, turn = draws[1], draws[2], draws[3]
-        start, held = draws[4:6].reshape(-1), draws[6:8].reshape(-1)
-        for j in range(N_LANES):
-            i = first + min(j, n - 1)  # lanes to spare repeat the last record
-            own[j], own[N_LANES + j] = omega[i], guesses[i, truth[i, 1]]
-            own[2 * N_LANES + j] = 0.0 if _is_even(guesses, i) else 1.0
-            for k in range(n_guesses):
-                y[k * N_LANES + j] = guesses[i, k]
-            for column in range(n_columns):
-                x[column * N_LANES + j] = values[i, places[column, truth[i, 0]]]
-        power, y_true, bad = load(own, 0), load(own, N_LANES), load(own, 2 * N_LANES)
-        power2 = power * LOG2E
-        y0, y1, y2 = load(y, 0), load(y, N_LANES), load(y, min(2, n_guesses - 1) * N_LANES)
-        _predict(x, beta, eta)
-        for h in range(n_draws):
-            lane = all_lanes(h)
-            # The base at the truth is taken off first: where rates are large it would swamp y·eta.
-            here = log_v[h] - power * varying(y_true, eta, 0, lane, parameters)
-            store(at_truth, h * N_LANES, here)
-            store(bases, h * N_LANES, base(eta, 0, lane, parameters))
-            middle = power2 * varying(y1, eta, 0, lane, parameters)
-            ends = varying(y0, eta, 0, lane, parameters) + varying(y2, eta, 0, lane, parameters)
-            by = power2 * ends - 2.0 * middle
-            bad += beyond(middle, spread(_LARGEST_TERM)) + beyond(by, spread(_LARGEST_TURN))
-            store(turn, h * N_LANES, raised(by))
-        n_runs = -(-n_guesses // _RUN)
+        x, y, own = (
+            np.empty(n_columns * N_LANES), np.empty(n_guesses * N_LANES), np.empty(3 * N_LANES)
+        )  # fmt: skip
+        turn, start, held = state[2], state[3:5].reshape(-1), state[5:7].reshape(-1)
+        read_lanes(first, n, guesses, truth, omega, y, own)
+        predict_at_truth(first, n, values, places, truth, beta, x, eta)
+        bad = prepare(y, own, parameters, log_v, eta, state)
+        runs = n_runs(n_guesses)
         for outer in range(n_outer):
-            for column in range(n_columns):
-                place = places[column, parent_of[outer]]
-                for j in range(N_LANES):
-                    x[column * N_LANES + j] = values[first + min(j, n - 1), place]
-            _predict(x, beta, eta)
+            predict_at_cell(first, n, values, places, parent_of[outer], beta, x, eta)
+            place = (first // N_LANES * n_outer + outer) * n_draws
             worse = bad
-            for run in range(n_runs):
-                low, stop = run * n_guesses // n_runs, (run + 1) * n_guesses // n_runs
-                y0, y1 = load(y, low * N_LANES), load(y, (low + 1) * N_LANES)
-                for h in range(n_draws):
-                    lane = all_lanes(h)
-                    moved = base(eta, 0, lane, parameters) - load(bases, h * N_LANES)
-                    offset = load(at_truth, h * N_LANES) - power * moved
-                    if earlier.size > 0:
-                        place = (first // N_LANES * n_outer + outer) * n_draws + h
-                        offset += load(earlier, place * N_LANES)
-                    at = power2 * varying(y0, eta, 0, lane, parameters)
-                    ratio = power2 * varying(y1, eta, 0, lane, parameters) - at
-                    level = at + LOG2E * offset
-                    worse += beyond(at, spread(_LARGEST_TERM))
-                    worse += beyond(ratio, spread(_LARGEST_RATIO))
-                    worse += beyond(level, spread(_LARGEST_START))
-                    store(start, 2 * h * N_LANES, raised(level))
-                    store(start, (2 * h + 1) * N_LANES, raised(ratio))
+            for run in range(runs):
+                low, stop = run * n_guesses // runs, (run + 1) * n_guesses // runs
+                worse += begin(run, y, own, parameters, eta, state, earlier, place, start)
                 for one in range(len(g)):
                     if len(g) > 1:
                         held[:] = start

@@ -185,7 +185,8 @@ def _make_reduce(even: Any, at_record: Any, varying: Any, digest: str) -> Any:
         rows = np.empty((n_guesses, n_draws))
         flat_rows = rows.reshape(n_guesses * n_draws)
         sums = np.empty((n_sums, n_outer * n_guesses))
-        draws = np.empty((8, n_draws * N_LANES))
+        state = np.empty((7, n_draws * N_LANES))
+        lane_eta = np.empty((1, n_predictors, n_draws * N_LANES))
         block = np.empty(n_outer * n_sums * n_guesses * N_LANES)
         unsafe = np.empty(n_outer * N_LANES)
         for i in range(n_records):
@@ -193,7 +194,8 @@ def _make_reduce(even: Any, at_record: Any, varying: Any, digest: str) -> Any:
             if lane == 0:
                 even(
                     i, min(N_LANES, n_records - i), values, places, beta, parameters, log_v,
-                    guesses, truth, omega, parent_of, earlier, g, draws, block, unsafe,
+                    guesses, truth, omega, parent_of, earlier, g, state, lane_eta, block,
+                    unsafe,
                 )  # fmt: skip
             n_unsafe = 0
             for outer in range(n_outer):
