@@ -47,19 +47,22 @@ class Importance:
     @cached_property
     def error_sets(self) -> ErrorSets | None:
         """The draws as the Monte-Carlo error takes them."""
-        log_v = self.draws.log_v
-        factors = [*(log_v + one for one in self.log_g), log_v]
-        signs = [*[1.0] * len(self.log_g), -float(len(self.log_g))]
-        return ErrorSets.of([(self.draws, factors)], [signs], self.unit_size, self.basis)
+        log_g = relative(self.log_g, self.draws.log_v)
+        factors = np.concatenate([np.zeros((1, log_g.shape[1])), log_g])
+        signs = [[-float(len(log_g)), *[1.0] * len(log_g)]]
+        return ErrorSets.of([self.draws], factors, signs, (0, 0), self.unit_size, self.basis)
 
     @cached_property
     def release_ess(self) -> FloatArray:
         """The effective number of draws behind each dataset's likelihood: ESS of v·g."""
         return np.array([effective_size(self.draws.log_v + one) for one in self.log_g])
 
-    def log_table(self, block: ModelBlock, shape: Shape) -> FloatArray:
-        """Return Σ_l log L_l over the model's guesses, ``(record, cell)``."""
-        return log_table(block, self.draws, relative(self.log_g, self.draws.log_v), shape)
+    def log_table(
+        self, block: ModelBlock, shape: Shape, totals: FloatArray | None = None
+    ) -> FloatArray:
+        """Return Σ_l log L_l over the model's guesses, ``(record, cell)``, and fill `totals`."""
+        log_g = relative(self.log_g, self.draws.log_v)
+        return log_table(block, self.draws, log_g, shape, *([] if totals is None else totals))
 
     def log_predictive(self, block: ModelBlock, shape: Shape) -> FloatArray:
         """Return the log predictive density of each guess against the truth's."""
@@ -94,20 +97,29 @@ class Stacked:
     @cached_property
     def error_sets(self) -> ErrorSets | None:
         """The draws as the Monte-Carlo error takes them."""
-        sets = [(draws, [draws.log_v]) for draws in (*self.stacked, self.draws)]
-        signs = [*[[1.0]] * len(self.stacked), [-float(len(self.stacked))]]
-        return ErrorSets.of(sets, signs, self.unit_size, self.basis)
+        signs = [[-float(len(self.stacked))], *[[1.0]] * len(self.stacked)]
+        factors = np.zeros((1, len(self.draws.log_v)))
+        return ErrorSets.of(
+            [self.draws, *self.stacked], factors, signs, (0, 0), self.unit_size, self.basis
+        )
 
     @property
     def release_ess(self) -> FloatArray:
         """The effective number of draws behind each dataset's likelihood: of its own fit."""
         return np.array([effective_size(draws.log_v) for draws in self.stacked])
 
-    def log_table(self, block: ModelBlock, shape: Shape) -> FloatArray:
-        """Return Σ_l log L_l over the model's guesses, ``(record, cell)``."""
-        table = -len(self.stacked) * log_predictive(block, self.draws, shape)
-        for draws in self.stacked:
-            table += log_predictive(block, draws, shape)
+    def log_table(
+        self, block: ModelBlock, shape: Shape, totals: FloatArray | None = None
+    ) -> FloatArray:
+        """Return Σ_l log L_l over the model's guesses, ``(record, cell)``, and fill `totals`."""
+        sets = (self.draws, *self.stacked)
+        each = [[]] * len(sets) if totals is None else [[one] for one in totals]
+        logs = [
+            log_predictive(block, draws, shape, *to) for draws, to in zip(sets, each, strict=True)
+        ]
+        table = -len(self.stacked) * logs[0]
+        for log_stacked in logs[1:]:
+            table += log_stacked
         return table
 
     def log_predictive(self, block: ModelBlock, shape: Shape) -> FloatArray:
@@ -151,8 +163,11 @@ class Exact:
         """None: there is no Monte-Carlo error."""
         return None
 
-    def log_table(self, block: ModelBlock, shape: Shape) -> FloatArray:
-        """Return Σ_l log L_l over the model's guesses, ``(record, cell)``."""
+    def log_table(
+        self, block: ModelBlock, shape: Shape, totals: FloatArray | None = None
+    ) -> FloatArray:
+        """Return Σ_l log L_l over the model's guesses, ``(record, cell)``; there are no totals."""
+        del totals
         table = -len(self.stacked) * log_predictive_exact(block, self.nodes, shape)
         for nodes in self.stacked:
             table += log_predictive_exact(block, nodes, shape)

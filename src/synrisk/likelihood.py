@@ -21,6 +21,7 @@ from synrisk.posterior import Posterior
 from synrisk.schema import FloatArray, IntArray
 
 _LEAST_SPARE = 5  # units of draws, beyond what is estimated, for an error to be known
+_NO_TOTALS = np.empty((0, 0, 0))
 _EARLIER_ELEMENTS = 1 << 17  # of earlier models' log weights held at once: a megabyte
 
 
@@ -143,7 +144,11 @@ def cells_within(axes: tuple[int, ...], some: tuple[int, ...], shape: tuple[int,
 
 
 def log_table(
-    block: ModelBlock, draws: KernelDraws, log_g: FloatArray, shape: tuple[int, ...]
+    block: ModelBlock,
+    draws: KernelDraws,
+    log_g: FloatArray,
+    shape: tuple[int, ...],
+    totals: FloatArray = _NO_TOTALS,
 ) -> FloatArray:
     """Return Σ_l log L_l of one model over its parents' and own guesses, ``(record, cell)``.
 
@@ -156,29 +161,44 @@ def log_table(
         largest of each dataset being 0.
     shape
         The shape of the joint grid.
+    totals
+        Filled by the sums of the weights, without g and with that of each dataset,
+        ``(record, sum, cell)``.
     """
-    from synrisk.kernels import model_kernels
-
-    n_records, n_guesses = block.guesses.shape
-    out = np.empty((n_records, block.places.shape[1] * n_guesses))
-    kernel = model_kernels(draws.family).reduce
-    none = np.empty((0, 0, 0, 0))
-    kernel(*block.arguments(draws, shape, block.parents, none), log_g, True, out)
-    return out
+    return _reduced(block, draws, log_g, shape, totals, as_ratio=True)
 
 
-def log_predictive(block: ModelBlock, draws: KernelDraws, shape: tuple[int, ...]) -> FloatArray:
+def log_predictive(
+    block: ModelBlock,
+    draws: KernelDraws,
+    shape: tuple[int, ...],
+    totals: FloatArray = _NO_TOTALS,
+) -> FloatArray:
     """Return log Σ_h v_h w_h of one model over its parents' and own guesses, ``(record, cell)``.
 
     It is the predictive density of a guess given all other rows, against that of the truth.
+    `totals` is filled by the sums, ``(record, 1, cell)``.
     """
+    no_g = np.zeros((1, len(draws.log_v)))
+    return _reduced(block, draws, no_g, shape, totals, as_ratio=False)
+
+
+def _reduced(
+    block: ModelBlock,
+    draws: KernelDraws,
+    log_g: FloatArray,
+    shape: tuple[int, ...],
+    totals: FloatArray,
+    *,
+    as_ratio: bool,
+) -> FloatArray:
     from synrisk.kernels import model_kernels
 
     n_records, n_guesses = block.guesses.shape
     out = np.empty((n_records, block.places.shape[1] * n_guesses))
     kernel = model_kernels(draws.family).reduce
-    none, no_g = np.empty((0, 0, 0, 0)), np.zeros((1, len(draws.log_v)))
-    kernel(*block.arguments(draws, shape, block.parents, none), no_g, False, out)
+    arguments = block.arguments(draws, shape, block.parents, np.empty((0, 0, 0, 0)))
+    kernel(*arguments, log_g, as_ratio, out, totals)
     return out
 
 
@@ -232,63 +252,80 @@ def log_predictive_exact(block: ModelBlock, nodes: Nodes, shape: tuple[int, ...]
 
 @dataclass(frozen=True, repr=False)
 class ErrorSets:
-    """Draws laid out for the Monte-Carlo error: member j of unit u at ``j·n_units + u``.
+    """Sets of draws for the Monte-Carlo error: adjacent ones make a unit.
 
     Attributes
     ----------
-    family, n_units
+    family, unit_size
         Of the draws.
-    beta, parameters
+    beta, parameters, log_v
         As in `KernelDraws`, with sets of draws on the first axis.
     factors
-        Normalised weights of the draws, ``(set, factor, draw)``.
+        What each draw's weight is multiplied by, ``(set, factor, draw)``.
     signs
-        How each enters log L, ``(set, factor)``.
+        How the logs of the sums enter log L, ``(set, factor)``.
+    denominator
+        The set and factor of the predictive density without the release.
     basis
         Orthonormal directions over the units that have no error, ``(direction, unit)``.
     """
 
     family: Family
-    n_units: int
+    unit_size: int
     beta: FloatArray
     parameters: FloatArray
+    log_v: FloatArray
     factors: FloatArray
     signs: FloatArray
-    basis: FloatArray
+    denominator: tuple[int, int]
+    basis: FloatArray | None = None
 
     @classmethod
     def of(
         cls,
-        sets: Sequence[tuple[KernelDraws, Sequence[FloatArray]]],
+        sets: Sequence[KernelDraws],
+        log_factors: FloatArray,
         signs: Sequence[Sequence[float]],
+        denominator: tuple[int, int],
         unit_size: int,
-        basis: FloatArray | None = None,
+        basis: FloatArray | None,
     ) -> ErrorSets:
-        """Lay out sets of draws, each with the log weights of its factors."""
-        n_draws = len(sets[0][0].log_v)
-        n_units = -(-n_draws // unit_size)
-        # Unit by unit; where the last is not full, draws of weight zero fill it.
-        order = np.arange(n_units * unit_size).reshape(n_units, unit_size).T.ravel()
-        taken = np.minimum(order, n_draws - 1)
-
-        def weights(log_weights: FloatArray) -> FloatArray:
-            p = np.exp(log_weights - log_weights[np.isfinite(log_weights)].max())
-            return np.asarray(np.where(order < n_draws, (p / p.sum())[taken], 0.0))
-
+        """Lay out sets of draws that share the logs of their factors, ``(factor, draw)``."""
+        factors = np.exp(log_factors)
         return cls(
-            sets[0][0].family,
-            n_units,
-            np.ascontiguousarray([draws.beta[..., taken] for draws, _ in sets]),
-            np.ascontiguousarray([draws.parameters[..., taken] for draws, _ in sets]),
-            np.ascontiguousarray([[weights(one) for one in factors] for _, factors in sets]),
-            np.ascontiguousarray(signs, dtype=np.float64),
-            np.zeros((0, n_units)) if basis is None else np.ascontiguousarray(basis),
+            sets[0].family,
+            unit_size,
+            np.stack([draws.beta for draws in sets]),
+            np.stack([draws.parameters for draws in sets]),
+            np.stack([draws.log_v for draws in sets]),
+            np.stack([factors] * len(sets)),
+            np.array(signs, dtype=np.float64),
+            denominator,
+            basis,
         )
 
     @property
     def n_draws(self) -> int:
-        """The number of draws, fillers included."""
+        """The number of draws in a set."""
         return int(self.factors.shape[2])
+
+    @property
+    def n_units(self) -> int:
+        """The number of units; the last may be smaller."""
+        return -(-self.n_draws // self.unit_size)
+
+    def empty_totals(self, block: ModelBlock) -> FloatArray:
+        """Return what the sums of the weights fill, ``(set, record, factor, cell)``."""
+        n_records, n_guesses = block.guesses.shape
+        n_sets, n_factors = self.signs.shape
+        return np.empty((n_sets, n_records, n_factors, block.places.shape[1] * n_guesses))
+
+    def at_truth(self) -> FloatArray:
+        """Return each unit's effect on the log likelihood of the truth, where w is 1."""
+        weights = self.factors * np.exp(self.log_v)[:, None, :]
+        weights *= (self.signs / weights.sum(axis=2))[:, :, None]
+        total = weights.sum(axis=(0, 1))
+        return np.add.reduceat(total, np.arange(0, self.n_draws, self.unit_size))
 
 
 @dataclass(frozen=True, repr=False)
@@ -315,7 +352,8 @@ class TableErrors:
 def table_errors(
     block: ModelBlock,
     sets: ErrorSets,
-    derivatives: FloatArray,
+    within: FloatArray,
+    totals: FloatArray,
     shape: tuple[int, ...],
     least_even: float,
 ) -> TableErrors:
@@ -325,8 +363,11 @@ def table_errors(
     ----------
     block, sets
         The model.
-    derivatives
-        Of each target in the log likelihood of each cell, ``(record, cell, target)``.
+    within
+        The probability of each cell, and that part of it which lies within each target,
+        ``(record, cell, 1 + target)``.
+    totals
+        The sums of the weights, ``(set, record, factor, cell)``.
     shape
         The shape of the joint grid.
     least_even
@@ -334,35 +375,48 @@ def table_errors(
     """
     from synrisk.kernels import error_kernel
 
-    n_records, n_cells, n_targets = derivatives.shape
+    n_records, n_cells, n_targets = within.shape
     found = TableErrors(
-        np.empty((n_records, n_targets)),
+        np.empty((n_records, n_targets - 1)),
         np.empty((n_records, n_cells)),
         np.empty(n_records),
         np.empty(n_records),
     )
+    basis = np.zeros((0, sets.n_units)) if sets.basis is None else sets.basis
     error_kernel(sets.family)(
         block.values,
         block.places,
         sets.beta,
         sets.parameters,
+        sets.log_v,
         sets.factors,
         sets.signs,
-        sets.n_units,
-        sets.basis,
+        sets.unit_size,
+        sets.at_truth(),
+        np.ascontiguousarray(basis),
         block.guesses,
         block.true_cells(shape),
         block.record_weights,
-        np.ascontiguousarray(derivatives),
+        within,
+        totals,
         least_even,
         found.variance,
         found.apart,
         found.ess,
         found.khat,
     )
-    spare = sets.n_units - 1 - len(sets.basis)
-    by = sets.n_units / spare if spare >= _LEAST_SPARE else np.nan
-    return TableErrors(by * found.variance, by * found.apart, found.ess, found.khat)
+    return TableErrors(
+        _unbiased(sets.n_units, len(basis)) * found.variance,
+        _unbiased(sets.n_units, 0) * found.apart,
+        found.ess,
+        found.khat,
+    )
+
+
+def _unbiased(n_units: int, n_directions: int) -> float:
+    """Return what a sum of squares over the units is multiplied by; NaN where they are few."""
+    spare = n_units - 1 - n_directions
+    return n_units / spare if spare >= _LEAST_SPARE else np.nan
 
 
 def log_joint_paired(
@@ -390,7 +444,7 @@ def log_joint_paired(
             kernels = model_kernels(of_model.family)
             arguments = block.arguments(of_model, shape, tuple(range(axis)), earlier, rows)
             if axis == len(blocks) - 1:
-                kernels.reduce(*arguments, log_g, True, out[rows])
+                kernels.reduce(*arguments, log_g, True, out[rows], _NO_TOTALS)
             else:
                 n_blocks = -(-(rows.stop - rows.start) // N_LANES)
                 earlier = np.empty((n_blocks, cells[axis], n_draws, N_LANES))

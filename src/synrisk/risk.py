@@ -137,7 +137,7 @@ class Evaluation:
 
     def _evaluate_by_elimination(self, rows: slice) -> RiskArrays:
         blocks = self._model_blocks(rows)
-        tables = self._log_tables(blocks)
+        tables = self._log_tables(blocks, [None] * len(blocks))
         for block, table in zip(blocks, tables, strict=True):
             absent = ~self.grids[block.own].present[rows]
             if absent.any():
@@ -156,11 +156,16 @@ class Evaluation:
 
     def _evaluate_joint(self, rows: slice, *, keep_joint: bool, with_errors: bool) -> RiskArrays:
         blocks = self._model_blocks(rows)
-        log_likelihood = self._log_likelihood(blocks)
+        with_errors = with_errors and not self.paired
+        totals = [
+            one.error_sets.empty_totals(block) if with_errors and one.error_sets else None
+            for one, block in zip(self.estimates, blocks, strict=True)
+        ]
+        log_likelihood = self._log_likelihood(blocks, totals)
         log_prior = self._log_prior(rows, blocks)
         truth = np.stack([grid.truth[rows] for grid in self.grids], axis=1)
         flat_prior = log_prior.reshape(len(log_prior), -1)
-        if not with_errors or self.paired:
+        if not with_errors:
             return summarise(log_likelihood, flat_prior, truth, self.shape, keep=keep_joint)
         absent = ~np.isfinite(flat_prior)
         ends = (
@@ -177,6 +182,7 @@ class Evaluation:
             self.shape,
             blocks,
             self.estimates,
+            totals,
             prior_from_draws=isinstance(self.prior, FromModel),
         )
         return replace(result, errors=errors, joint=result.joint if keep_joint else None)
@@ -215,7 +221,9 @@ class Evaluation:
             total += measure.reshape(n_records, *own)
         return normalised(total, joint_present(self.grids, rows))
 
-    def _log_likelihood(self, blocks: Sequence[ModelBlock]) -> FloatArray:
+    def _log_likelihood(
+        self, blocks: Sequence[ModelBlock], totals: Sequence[FloatArray | None]
+    ) -> FloatArray:
         if self.paired:
             paired = [one for one in self.estimates if isinstance(one, Importance)]
             log_v = np.sum([one.draws.log_v for one in paired], axis=0)
@@ -226,7 +234,7 @@ class Evaluation:
             table.reshape(
                 n_records, *(n if axis in block.axes else 1 for axis, n in enumerate(self.shape))
             )
-            for block, table in zip(blocks, self._log_tables(blocks), strict=True)
+            for block, table in zip(blocks, self._log_tables(blocks, totals), strict=True)
         ]
         tables.sort(key=lambda table: -table.size)  # the others are added into the largest
         total = tables[0]
@@ -237,10 +245,12 @@ class Evaluation:
                 total = total + table
         return np.ascontiguousarray(total).reshape(n_records, -1)
 
-    def _log_tables(self, blocks: Sequence[ModelBlock]) -> list[FloatArray]:
+    def _log_tables(
+        self, blocks: Sequence[ModelBlock], totals: Sequence[FloatArray | None]
+    ) -> list[FloatArray]:
         return [
-            estimate.log_table(block, self.shape)
-            for block, estimate in zip(blocks, self.estimates, strict=True)
+            estimate.log_table(block, self.shape, of_model)
+            for block, estimate, of_model in zip(blocks, self.estimates, totals, strict=True)
         ]
 
     def _model_blocks(self, rows: slice) -> list[ModelBlock]:

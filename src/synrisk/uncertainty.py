@@ -29,6 +29,7 @@ def errors_of(
     shape: tuple[int, ...],
     blocks: Sequence[ModelBlock],
     estimates: Sequence[ModelEstimate],
+    totals: Sequence[FloatArray | None],
     *,
     prior_from_draws: bool,
 ) -> ErrorArrays:
@@ -44,8 +45,8 @@ def errors_of(
         The index of the truth on every axis, ``(record, axis)``.
     shape
         The shape of the joint grid.
-    blocks, estimates
-        The models.
+    blocks, estimates, totals
+        The models, and the sums of their draws' weights.
     prior_from_draws
         Whether the prior is the models' predictive density.
     """
@@ -55,22 +56,22 @@ def errors_of(
     apart, apart_likelihood = np.zeros((n_records, *shape)), np.zeros((n_records, *shape))
     ess, khat = np.full(n_records, np.inf), np.full(n_records, np.nan)
     reliable = np.ones(n_records, dtype=bool)
-    for block, estimate in zip(blocks, estimates, strict=True):
+    for block, estimate, sums in zip(blocks, estimates, totals, strict=True):
         sets = estimate.error_sets
-        if sets is None:
+        if sets is None or sums is None:
             continue
-        derivatives = _derivatives(p, truth, shape, block.axes)
+        within = _within(p, truth, shape, block.axes)
         n_draws = sets.n_draws
         judged = n_draws >= LEAST_JUDGED
         least_even = _EVEN * n_draws if judged else 0.0
-        found = table_errors(block, sets, derivatives, shape, least_even)
+        found = table_errors(block, sets, within, sums, shape, least_even)
         wide = [n if axis in block.axes else 1 for axis, n in enumerate(shape)]
         apart_likelihood += found.apart.reshape(n_records, *wide)
         if prior_from_draws:  # the prior takes one of the denominators away
             signs = sets.signs.copy()
-            signs.flat[-1] += 1.0
+            signs[sets.denominator] += 1.0
             with_prior = replace(sets, signs=signs)
-            of_posterior = table_errors(block, with_prior, derivatives, shape, 0.0)
+            of_posterior = table_errors(block, with_prior, within, sums, shape, 0.0)
             found = replace(found, variance=of_posterior.variance, apart=of_posterior.apart)
         if isinstance(estimate, Importance) and estimate.release_ess.min() < LEAST_RELEASE_ESS:
             variance += np.nan
@@ -100,35 +101,37 @@ def _are_reliable(found: TableErrors, n_draws: int) -> FloatArray:
     return np.array([is_reliable(k, size, n_draws) for k, size in pairs], dtype=bool)
 
 
-def _derivatives(
+def _within(
     p: FloatArray, truth: IntArray, shape: tuple[int, ...], axes: tuple[int, ...]
 ) -> FloatArray:
-    """Return d P/d log L(cell of a model's table), ``(record, cell, target)``.
+    """Return the probability of each cell of a model's table, ``(record, cell, 1 + target)``.
 
-    Targets are the true cell of the joint grid and each variable's true value: for a set T of cells
-    P_T·(P(cell | T) − P(cell)).
+    First of all that is in it, then of what lies within each target: the true cell of the joint
+    grid, and each variable's true value.
     """
     n_records, n_axes = len(p), len(shape)
     others = tuple(1 + axis for axis in range(n_axes) if axis not in axes)
-    marginal = p.sum(axis=others).reshape(n_records, -1)
-    rows = np.arange(n_records)
     table_shape = tuple(shape[axis] for axis in axes)
-    cell = np.ravel_multi_index(tuple(truth[:, axis] for axis in axes), table_shape)
-    at_truth = p[(rows, *truth.T)]
-    joint = -at_truth[:, None] * marginal
-    joint[rows, cell] += at_truth
-    targets = [joint]
+    rows = np.arange(n_records)
+    out = np.zeros((n_records, *table_shape, 2 + n_axes))
+    table = out.reshape(n_records, -1, 2 + n_axes)
+    marginal = p.sum(axis=others) if others else p
+    out[..., 0] = marginal
+    table[rows, np.ravel_multi_index(tuple(truth[:, axis] for axis in axes), table_shape), 1] = p[
+        (rows, *truth.T)
+    ]
     for variable in range(n_axes):
         index = truth[:, variable].reshape(n_records, *[1] * n_axes)
-        within = np.take_along_axis(p, index, axis=1 + variable)  # the axis has length one
+        inside = np.take_along_axis(p, index, axis=1 + variable)  # the axis has length one
+        inside = inside.sum(axis=others, keepdims=True)
+        left = inside.reshape(n_records, *(1 if a == variable else shape[a] for a in axes))
         if variable in axes:
-            spread = np.zeros_like(p)
-            np.put_along_axis(spread, index, within, axis=1 + variable)
-            within = spread
-        within = within.sum(axis=others).reshape(n_records, -1)
-        total = within.sum(axis=1, keepdims=True)
-        targets.append(within - total * marginal)
-    return np.stack(targets, axis=2)
+            place = 1 + axes.index(variable)
+            at = truth[:, variable].reshape(n_records, *[1] * len(axes))
+            np.put_along_axis(out[..., 2 + variable], at, left, axis=place)
+        else:
+            out[..., 2 + variable] = left
+    return table
 
 
 def _rank_interval(

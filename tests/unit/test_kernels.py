@@ -188,6 +188,19 @@ def test_exponentials_in_lanes_keep_their_digits():
     np.testing.assert_allclose(out, np.exp(x), rtol=1e-15)
 
 
+def test_logarithms_in_lanes_keep_their_digits():
+    @njit
+    def logarithms(x, out):
+        for first in range(0, len(x), N_LANES):
+            store(out, first, math.log(load(x, first)))
+
+    near = 1.0 + np.linspace(-1e-3, 1e-3, 800)
+    x = np.concatenate([np.exp(np.linspace(-699.0, 699.0, 8_000)), near])
+    out = np.empty_like(x)
+    logarithms(x, out)
+    np.testing.assert_allclose(out, np.log(x), rtol=1e-15, atol=2e-16)
+
+
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0, 1e3, 1e6])
 def test_even_guesses_far_from_the_model_equal_the_reference(scale):
     """Products that would over- or underflow are not taken; errors stay relative to the logs."""

@@ -15,8 +15,8 @@ from synrisk.schema import BoolArray, Factor, FloatArray, Variable
 
 
 def _base(eta: Any, cell: Any, h: Any, parameters: Any) -> Any:
-    top = 0.0
-    for q in range(eta.shape[1]):
+    top = max(eta[cell, 0, h], 0.0)
+    for q in range(1, eta.shape[1]):
         top = max(top, eta[cell, q, h])
     total = math.exp(-top)
     for q in range(eta.shape[1]):

@@ -27,8 +27,8 @@ _CHEBYSHEV = [(1.0 if k == 0 else 2.0) * iv(k, math.log(2.0) / 2) for k in range
 EXPONENTIAL_SERIES = tuple(float(c * 2.0**k) for k, c in enumerate(cheb2poly(_CHEBYSHEV)))
 _E0, _E1, _E2, _E3, _E4, _E5, _E6, _E7, _E8, _E9, _E10 = EXPONENTIAL_SERIES
 # log((1 + s)/(1 − s)) = 2 Σ s^(2k+1)/(2k+1), |s| ≤ 0.172: the eleventh term is 1e-17.
-_L = tuple(2.0 / (2 * k + 1) for k in range(11))
-_L0, _L1, _L2, _L3, _L4, _L5, _L6, _L7, _L8, _L9, _L10 = _L
+LOGARITHM_SERIES = tuple(2.0 / (2 * k + 1) for k in range(11))
+_L0, _L1, _L2, _L3, _L4, _L5, _L6, _L7, _L8, _L9, _L10 = LOGARITHM_SERIES
 _LN2 = math.log(2.0)
 _ROOT2 = math.sqrt(2.0)
 _MANTISSA = (1 << 52) - 1

@@ -3,12 +3,13 @@
 With normalised weights p_h(c) of each set of draws at cell c, signed + for draws given the release
 and − for draws given the confidential data alone (METHOD §5),
 
-    q_h(c) = Σ sign · p_h(c)            the effect of draw h on log L(c)
-    φ_h    = Σ_c K(c) q_h(c)            its effect on a probability whose derivatives are K
+    q_u(c) = Σ_{h∈u} Σ sign · p_h(c)    the effect of a unit of draws on log L(c)
+    φ_u    = Σ_c K(c) q_u(c)            its effect on a probability whose derivatives are K
 
-and the squares of sums of φ over units of draws (a draw, an antithetic pair, a batch) estimate the
-variance. Draws lie unit by unit: member j of unit u at ``j·n_units + u``. Where second moments of
-the random numbers were matched, what is linear in them has no error: its directions are taken out.
+and the squares of φ over the units (a draw, an antithetic pair, a batch) estimate the variance.
+Where second moments of the random numbers were matched, what is linear in them has no error: its
+directions are taken out of φ. A probability P_T of a set T of cells has the derivatives P(c within
+T) − P_T·P(c): the effects on what lies within T and on everything are summed apart.
 """
 
 from __future__ import annotations
@@ -20,20 +21,31 @@ from typing import Any
 
 import numpy as np
 from numba import njit, types
+from numba.extending import register_jitable
 
 from synrisk.families import Family
 from synrisk.kernels.digest import can_cache, sources_digest
-from synrisk.kernels.elementary import LOG2E, raise_two
-from synrisk.kernels.predictors import add_terms, compiled
+from synrisk.kernels.elementary import LOG2E, raise_two, wide_vectors
+from synrisk.kernels.even import (
+    lane_functions,
+    n_runs,
+    predict_at_cell,
+    predict_at_truth,
+    read_lanes,
+)
+from synrisk.kernels.lanes import N_LANES, load, spread, store
+from synrisk.kernels.predictors import compiled, make_at_record
 from synrisk.kernels.signatures import F1, F2, F3, F4, FAST, I2
-
-_FAR = 900.0  # powers of two within which sums neither over- nor underflow
 
 
 @cache
 def error_kernel(family: Family) -> Callable[..., None]:
     """Return the kernel of a family, compiled or from numba's cache."""
-    kernel: Callable[..., None] = _make_errors(*compiled(family), sources_digest(family.compiled))
+    varying, base = compiled(family)
+    digest = sources_digest(family.compiled)
+    at_record = make_at_record(varying, base)
+    fast = _make_fast(*lane_functions(family)) if family.is_quadratic else _never
+    kernel: Callable[..., None] = _make_errors(fast, at_record, varying, digest)
     return kernel
 
 
@@ -63,28 +75,216 @@ def tail_shape(log_weights: Any) -> Any:
 
 
 @njit(fastmath=FAST, error_model="numpy")
-def _unit_squares(values: Any, n_units: Any, basis: Any, sums: Any) -> Any:
-    """Σ_u (Σ_{h∈u} value)², less what lies in the directions of `basis`."""
-    for u in range(n_units):
-        sums[u] = 0.0
-    for first in range(0, len(values), n_units):
-        for u in range(n_units):
-            sums[u] += values[first + u]
+def _sum_units(values: Any, unit_size: Any, out: Any) -> None:
+    """Sum adjacent draws into units."""
+    n_draws = len(values)
+    n_whole = n_draws // unit_size
+    if unit_size == 2:
+        for u in range(n_whole):
+            out[u] = values[2 * u] + values[2 * u + 1]
+    else:
+        for u in range(n_whole):
+            total = 0.0
+            for h in range(u * unit_size, (u + 1) * unit_size):
+                total += values[h]
+            out[u] = total
+    if n_whole < len(out):
+        out[n_whole] = values[n_whole * unit_size :].sum()
+
+
+@njit(fastmath=FAST, error_model="numpy")
+def _squares(values: Any, basis: Any) -> Any:
+    """Σ value² over the units, less what lies in the directions of `basis`."""
     total = 0.0
-    for u in range(n_units):
-        total += sums[u] * sums[u]
+    for u in range(len(values)):
+        total += values[u] * values[u]
     for direction in range(len(basis)):
         along = 0.0
-        for u in range(n_units):
-            along += sums[u] * basis[direction, u]
+        for u in range(len(values)):
+            along += values[u] * basis[direction, u]
         total -= along * along
     return max(total, 0.0)
 
 
-def _make_errors(varying: Any, base: Any, digest: str) -> Any:
+@njit(error_model="numpy")
+def _lane_effects(
+    start: Any, turn: Any, weights: Any, by: Any, unit_size: Any, n_rows: Any, q: Any, squares: Any
+) -> None:
+    """Add the effects of a set of draws in eight lanes.
+
+    ``by[factor, row, lane]`` is the sign over the sum of the weights, ``q[unit, row, lane]`` the
+    effects, ``squares[factor, row, lane]`` those of the weights.
+    """
+    wide_vectors()
+    n_factors, n_draws = weights.shape
+    for h in range(n_draws):
+        row, ratio = load(start, 2 * h * N_LANES), load(start, (2 * h + 1) * N_LANES)
+        turning = load(turn, h * N_LANES)
+        at = h // unit_size * n_rows * N_LANES
+        for k in range(n_rows):
+            effect = load(q, at + k * N_LANES)
+            for f in range(n_factors):
+                place = (f * n_rows + k) * N_LANES
+                part = row * weights[f, h]
+                effect += part * load(by, place)
+                store(squares, place, load(squares, place) + part * part)
+            store(q, at + k * N_LANES, effect)
+            row *= ratio
+            ratio *= turning
+
+
+@njit(error_model="numpy")
+def _lane_effects_alone(
+    start: Any, turn: Any, by: Any, unit_size: Any, n_rows: Any, q: Any, squares: Any
+) -> None:
+    """Do the same for a single factor whose weights are in the rows."""
+    wide_vectors()
+    for h in range(len(turn) // N_LANES):
+        row, ratio = load(start, 2 * h * N_LANES), load(start, (2 * h + 1) * N_LANES)
+        turning = load(turn, h * N_LANES)
+        at = h // unit_size * n_rows * N_LANES
+        for k in range(n_rows):
+            place = k * N_LANES
+            store(q, at + place, load(q, at + place) + row * load(by, place))
+            store(squares, place, load(squares, place) + row * row)
+            row *= ratio
+            ratio *= turning
+
+
+@njit(error_model="numpy")
+def _collect(q: Any, n_rows: Any, k: Any, at_truth: Any, by: Any, target: Any, phi: Any) -> Any:
+    """Add a cell's effects to a target's, and return Σ_u (q_u − q_u at the truth)²."""
+    wide_vectors()
+    n_units = len(at_truth)
+    apart = spread(0.0)
+    for u in range(n_units):
+        effect = load(q, (u * n_rows + k) * N_LANES)
+        place = (target * n_units + u) * N_LANES
+        store(phi, place, load(phi, place) + effect * by)
+        effect -= at_truth[u]
+        apart += effect * effect
+    return apart
+
+
+@register_jitable
+def _never(
+    first: Any, n: Any, values: Any, places: Any, beta: Any, parameters: Any, log_v: Any,
+    weights: Any, signs: Any, unit_size: Any, at_truth: Any, basis: Any, guesses: Any, truth: Any,
+    omega: Any, within: Any, totals: Any, state: Any, start: Any, eta: Any, q: Any, phi: Any,
+    variance: Any, apart: Any, ess: Any, worst: Any, unsafe: Any,
+) -> None:  # fmt: skip
+    unsafe[:] = 1.0
+
+
+def _make_fast(prepare: Any, begin: Any) -> Callable[..., None]:
+    """Return the function for records with even guesses, eight at a time (see `even`)."""
+
+    @register_jitable(fastmath=FAST)
+    def fast(
+        first: Any, n: Any, values: Any, places: Any, beta: Any, parameters: Any, log_v: Any,
+        weights: Any, signs: Any, unit_size: Any, at_truth: Any, basis: Any, guesses: Any,
+        truth: Any, omega: Any, within: Any, totals: Any, state: Any, start: Any, eta: Any, q: Any,
+        phi: Any, variance: Any, apart: Any, ess: Any, worst: Any, unsafe: Any,
+    ) -> None:  # fmt: skip
+        n_sets, n_columns = beta.shape[0], beta.shape[1]
+        n_factors, n_units, n_guesses = weights.shape[1], len(at_truth), guesses.shape[1]
+        n_parents, n_targets = places.shape[1], within.shape[2]
+        x, y, own = (
+            np.empty(n_columns * N_LANES), np.empty(n_guesses * N_LANES), np.empty(3 * N_LANES)
+        )  # fmt: skip
+        by, squares = (
+            np.empty(n_factors * n_guesses * N_LANES),
+            np.empty(n_factors * n_guesses * N_LANES),
+        )
+        lanes, effects = np.empty(N_LANES), np.empty((n_targets, n_units))
+        none = np.empty((0, 0, 0, 0))
+        alone = n_factors == 1
+        read_lanes(first, n, guesses, truth, omega, y, own)
+        bad = spread(0.0)
+        for s in range(n_sets):
+            predict_at_truth(first, n, values, places, truth, beta[s], x, eta)
+            bad += prepare(y, own, parameters[s], log_v[s], eta, state[s])
+        phi[:] = 0.0
+        for j in range(n):
+            ess[first + j] = np.inf
+        runs = n_runs(n_guesses)
+        for p in range(n_parents):
+            for run in range(runs):
+                low, stop = run * n_guesses // runs, (run + 1) * n_guesses // runs
+                n_rows = stop - low
+                q[: n_units * n_rows * N_LANES] = 0.0
+                for s in range(n_sets):
+                    predict_at_cell(first, n, values, places, p, beta[s], x, eta)
+                    bad += begin(run, y, own, parameters[s], eta, state[s], none, 0, start)
+                    for f in range(n_factors):
+                        for k in range(n_rows):
+                            place = (f * n_rows + k) * N_LANES
+                            for j in range(N_LANES):
+                                i = first + min(j, n - 1)
+                                total = totals[s, i, f, p * n_guesses + low + k]
+                                by[place + j] = signs[s, f] / total
+                                squares[place + j] = 0.0
+                    if alone:
+                        _lane_effects_alone(start, state[s, 2], by, unit_size, n_rows, q, squares)
+                    else:
+                        _lane_effects(
+                            start, state[s, 2], weights[s], by, unit_size, n_rows, q, squares
+                        )
+                    for f in range(n_factors):
+                        for k in range(n_rows):
+                            place = (f * n_rows + k) * N_LANES
+                            for j in range(n if signs[s, f] != 0.0 else 0):
+                                i, c = first + j, p * n_guesses + low + k
+                                effective = totals[s, i, f, c] ** 2 / squares[place + j]
+                                if not effective >= ess[i]:
+                                    ess[i] = effective
+                                    worst[i, 0], worst[i, 1], worst[i, 2] = s, f, c
+                for k in range(n_rows):
+                    c = p * n_guesses + low + k
+                    for r in range(n_targets):
+                        n_zero = 0
+                        for j in range(N_LANES):
+                            lanes[j] = within[first + min(j, n - 1), c, r]
+                            n_zero += lanes[j] == 0.0
+                        if r == 0 or n_zero < N_LANES:
+                            variances = _collect(q, n_rows, k, at_truth, load(lanes, 0), r, phi)
+                            if r == 0:
+                                store(lanes, 0, variances)
+                                for j in range(n):
+                                    apart[first + j, c] = lanes[j]
+        store(unsafe, 0, bad)
+        for j in range(n):
+            i = first + j
+            for r in range(n_targets):
+                for u in range(n_units):
+                    effects[r, u] = phi[(r * n_units + u) * N_LANES + j]
+            _variances(effects, within[i], basis, variance[i])
+            lost = not ess[i] > 0.0
+            for r in range(n_targets - 1):
+                lost |= np.isnan(variance[i, r])
+            unsafe[j] += 1.0 if lost else 0.0
+
+    return fast
+
+
+@njit(fastmath=FAST, error_model="numpy")
+def _variances(effects: Any, within: Any, basis: Any, variance: Any) -> None:
+    """The variance of each target from the effects on what lies within it, and on everything."""
+    n_cells = len(within)
+    for r in range(1, len(effects)):
+        total = 0.0
+        for c in range(n_cells):
+            total += within[c, r]
+        for u in range(effects.shape[1]):
+            effects[r, u] -= total * effects[0, u]
+        variance[r - 1] = _squares(effects[r], basis)
+
+
+def _make_errors(fast: Any, at_record: Any, varying: Any, digest: str) -> Any:
     signature = types.void(
-        F2, I2, F4, F3, F3, F2, types.int64, F2, F2, I2, F1, F3, types.float64, F2, F2, F1, F1
-    )
+        F2, I2, F4, F3, F2, F3, F2, types.int64, F1, F2, F2, I2, F1, F3, F4, types.float64, F2, F2,
+        F1, F1,
+    )  # fmt: skip
 
     @njit(signature, cache=can_cache(), nogil=True, fastmath=FAST, error_model="numpy")
     def errors(
@@ -92,14 +292,17 @@ def _make_errors(varying: Any, base: Any, digest: str) -> Any:
         places: Any,
         beta: Any,  # (set, column, predictor, draw)
         parameters: Any,  # (set, parameter, draw)
-        factors: Any,  # (set, factor, draw): normalised weights of the draws
+        log_v: Any,  # (set, draw)
+        weights: Any,  # (set, factor, draw): what v·w is multiplied by
         signs: Any,  # (set, factor)
-        n_units: Any,
+        unit_size: Any,  # adjacent draws
+        at_truth: Any,  # (unit): q at the truth
         basis: Any,  # (direction, unit), orthonormal: what matched moments leave no error in
         guesses: Any,  # (record, guess)
         truth: Any,  # (record, [parent cell, own guess])
         omega: Any,  # (record)
-        derivatives: Any,  # (record, cell, target): K
+        within: Any,  # (record, cell, [all, target …]): probabilities of cells, and within targets
+        totals: Any,  # (set, record, factor, cell): the sums of the weights, NaN where lost
         least_even: Any,  # effective share of the draws from which k̂ is not needed
         variance: Any,  # (record, target)
         apart: Any,  # (record, cell): the variance of log L against the truth's
@@ -108,76 +311,90 @@ def _make_errors(varying: Any, base: Any, digest: str) -> Any:
     ) -> None:
         _ = digest
         n_records, n_guesses = guesses.shape
-        n_parents, n_targets = places.shape[1], derivatives.shape[2]
-        n_sets, n_factors, n_draws = factors.shape
-        n_predictors = beta.shape[2]
+        n_parents, n_targets = places.shape[1], within.shape[2]
+        n_sets, n_factors, n_draws = weights.shape
+        n_predictors, n_units = beta.shape[2], len(at_truth)
         eta = np.empty((n_sets, n_parents, n_predictors, n_draws))
         bases = np.empty((n_sets, n_parents, n_draws))
-        shift = np.empty((n_sets, n_draws))
-        row, q, at_truth = np.empty(n_draws), np.empty(n_draws), np.zeros(n_draws)
-        phi, sums, worst = np.empty((n_targets, n_draws)), np.empty(n_units), np.empty(n_draws)
-        for s in range(n_sets):
-            for f in range(n_factors):
-                for h in range(n_draws):
-                    at_truth[h] += signs[s, f] * factors[s, f, h]
+        offset = np.empty((n_sets, n_draws))
+        row, q, sums = np.empty(n_draws), np.empty(n_draws), np.empty(n_units)
+        effects = np.empty((n_targets, n_units))
+        state = np.empty((n_sets, 3, n_draws * N_LANES))
+        start = np.empty(2 * n_draws * N_LANES)
+        lane_eta = np.empty((1, n_predictors, n_draws * N_LANES))
+        lane_q = np.empty(n_units * n_guesses * N_LANES)
+        phi = np.empty(n_targets * n_units * N_LANES)
+        worst, unsafe = np.zeros((n_records, 3), dtype=np.int64), np.empty(N_LANES)
         for i in range(n_records):
-            power, cell, y = omega[i], truth[i, 0], guesses[i, truth[i, 1]]
-            for s in range(n_sets):
-                for p in range(n_parents):
-                    add_terms(i, p, values, places, beta[s], eta[s])
-                    for h in range(n_draws):
-                        bases[s, p, h] = base(eta[s], p, h, parameters[s])
-                for h in range(n_draws):
-                    shift[s, h] = -power * varying(y, eta[s], cell, h, parameters[s])
-            for r in range(n_targets):
-                for h in range(n_draws):
-                    phi[r, h] = 0.0
-            ess[i] = np.inf
-            for p in range(n_parents):
-                for k in range(n_guesses):
-                    c, y = p * n_guesses + k, guesses[i, k]
-                    for h in range(n_draws):
-                        q[h] = 0.0
+            lane = i % N_LANES
+            if lane == 0:
+                fast(
+                    i, min(N_LANES, n_records - i), values, places, beta, parameters, log_v,
+                    weights, signs, unit_size, at_truth, basis, guesses, truth, omega, within,
+                    totals, state, start, lane_eta, lane_q, phi, variance, apart, ess, worst,
+                    unsafe,
+                )  # fmt: skip
+            if unsafe[lane] != 0.0:
+                ess[i] = np.inf
+                for s in range(n_sets):
+                    at_record(
+                        i, values, places, beta[s], parameters[s], log_v[s], guesses, truth, omega,
+                        eta[s], bases[s], offset[s],
+                    )  # fmt: skip
+                effects[:] = 0.0
+                for c in range(n_parents * n_guesses):
+                    p, y = c // n_guesses, guesses[i, c % n_guesses]
+                    q[:] = 0.0
                     for s in range(n_sets):
                         own_eta, own_parameters = eta[s], parameters[s]
-                        n_far = 0
                         for h in range(n_draws):
-                            moved = bases[s, p, h] - bases[s, cell, h]
-                            value = varying(y, own_eta, p, h, own_parameters) - moved
-                            row[h] = (shift[s, h] + power * value) * LOG2E
-                            n_far += not abs(row[h]) < _FAR
-                        if n_far > 0:
-                            top = row.max()
-                            for h in range(n_draws):
-                                row[h] -= top
+                            value = varying(y, own_eta, p, h, own_parameters) - bases[s, p, h]
+                            row[h] = (offset[s, h] + omega[i] * value) * LOG2E
+                        lost = False
+                        for f in range(n_factors):
+                            lost |= np.isnan(totals[s, i, f, c])
+                        if lost:
+                            row -= row.max()
                         raise_two(row)
                         for f in range(n_factors):
-                            total, squares = 0.0, 0.0
-                            for h in range(n_draws):
-                                one = row[h] * factors[s, f, h]
-                                total += one
-                                squares += one * one
+                            total, squares = totals[s, i, f, c], 0.0
+                            if lost:
+                                total = 0.0
+                                for h in range(n_draws):
+                                    total += row[h] * weights[s, f, h]
                             by = signs[s, f] / total
                             for h in range(n_draws):
-                                q[h] += by * row[h] * factors[s, f, h]
+                                part = row[h] * weights[s, f, h]
+                                squares += part * part
+                                q[h] += by * part
                             effective = total * total / squares
                             if effective < ess[i] and signs[s, f] != 0.0:
                                 ess[i] = effective
-                                for h in range(n_draws):
-                                    worst[h] = row[h] * factors[s, f, h]
+                                worst[i, 0], worst[i, 1], worst[i, 2] = s, f, c
+                    _sum_units(q, unit_size, sums)
                     for r in range(n_targets):
-                        by = derivatives[i, c, r]
-                        for h in range(n_draws):
-                            phi[r, h] += by * q[h]
-                    for h in range(n_draws):
-                        q[h] -= at_truth[h]
-                    apart[i, c] = _unit_squares(q, n_units, basis, sums)
-            for r in range(n_targets):
-                for h in range(n_draws):
-                    row[h] = phi[r, h]
-                variance[i, r] = _unit_squares(row, n_units, basis, sums)
+                        by = within[i, c, r]
+                        if by != 0.0:
+                            for u in range(n_units):
+                                effects[r, u] += by * sums[u]
+                    total = 0.0
+                    for u in range(n_units):
+                        total += (sums[u] - at_truth[u]) ** 2
+                    apart[i, c] = total
+                _variances(effects, within[i], basis, variance[i])
             khat[i] = np.nan
             if ess[i] < least_even:
-                khat[i] = tail_shape(np.log(np.maximum(worst, 1e-300)))
+                s, f, c = worst[i]
+                p, y = c // n_guesses, guesses[i, c % n_guesses]
+                at_record(
+                    i, values, places, beta[s], parameters[s], log_v[s], guesses, truth, omega,
+                    eta[s], bases[s], offset[s],
+                )  # fmt: skip
+                own_eta, own_parameters = eta[s], parameters[s]
+                for h in range(n_draws):
+                    value = varying(y, own_eta, p, h, own_parameters) - bases[s, p, h]
+                    weight = math.log(max(weights[s, f, h], 1e-300))
+                    row[h] = offset[s, h] + omega[i] * value + weight
+                khat[i] = tail_shape(np.maximum(row - row.max(), -690.0))
 
     return errors

@@ -1,8 +1,9 @@
-"""Eight numbers at a time: a vector type for kernels, one record in each lane.
+"""Eight numbers at a time: a vector type for kernels.
 
 LLVM vectorises simple loops by itself, but not those with many arrays, which it cannot prove to be
-apart. Here the operations are vectors from the start. A function of a family is compiled for lanes
-as it stands: an index made by `all_lanes` reads eight neighbours of an array.
+apart, nor those that call exp or log. Here the operations are vectors from the start. A function of
+a family is compiled for lanes as it stands: it is given an index made by `all_lanes`, one draw of
+eight records, or by `eight_draws`, eight draws of one record.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic, models, overload, register_model
 
-from synrisk.kernels.elementary import EXPONENTIAL_SERIES, LOG2E, ROUNDER
+from synrisk.kernels.elementary import EXPONENTIAL_SERIES, LOG2E, LOGARITHM_SERIES, ROUNDER
 
 N_LANES = 8
 _VECTOR = ir.VectorType(ir.DoubleType(), N_LANES)
@@ -35,7 +36,12 @@ class _Lane(types.Type):
         super().__init__(name="synrisk.lane")
 
 
-_lanes, _lane = _Lanes(), _Lane()
+class _Draws(types.Type):
+    def __init__(self) -> None:
+        super().__init__(name="synrisk.draws")
+
+
+_lanes, _lane, _draws = _Lanes(), _Lane(), _Draws()
 
 
 @register_model(_Lanes)
@@ -45,6 +51,7 @@ class _LanesModel(models.PrimitiveModel):
 
 
 @register_model(_Lane)
+@register_model(_Draws)
 class _LaneModel(models.PrimitiveModel):
     def __init__(self, manager: Any, type_: Any) -> None:
         super().__init__(manager, type_, ir.IntType(64))  # type: ignore[no-untyped-call]
@@ -71,11 +78,21 @@ def all_lanes(typing_context: Any, h: Any) -> Any:
 
 
 @_intrinsic
-def _draw_of(typing_context: Any, lane: Any) -> Any:
+def eight_draws(typing_context: Any, h: Any) -> Any:
+    """The index of eight adjacent draws, a lane each."""
+
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return arguments[0]
 
-    return types.intp(_lane), generate
+    return _draws(types.intp), generate
+
+
+@_intrinsic
+def _draw_of(typing_context: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return arguments[0]
+
+    return types.intp(index), generate
 
 
 @_intrinsic
@@ -177,6 +194,8 @@ def _overload_choice(function: Any, choice: Callable[..., Any]) -> None:
     def of_lanes(value: Any, limit: Any) -> Any:
         if isinstance(value, _Lanes) and isinstance(limit, types.Float):
             return lambda value, limit: choice(value, spread(limit))
+        if isinstance(value, _Lanes) and isinstance(limit, _Lanes):
+            return lambda value, limit: choice(value, limit)
         return None
 
 
@@ -189,23 +208,35 @@ def _negative(value: Any) -> Any:
     return (lambda value: 0.0 - value) if isinstance(value, _Lanes) else None
 
 
+@overload(abs, strict=False)
+def _absolute(value: Any) -> Any:
+    return (lambda value: max(value, -value)) if isinstance(value, _Lanes) else None
+
+
 @overload(operator.getitem, strict=False)
 def _neighbours(array: Any, index: Any) -> Any:
-    """``parameters[p, lane]``, the same in every lane, and ``eta[cell, q, lane]``.
+    """``parameters[p, index]`` and ``eta[cell, q, index]``.
 
-    The last axis of eta has the lanes of a draw side by side.
+    At one draw of eight records parameters are the same in every lane, and the last axis of eta has
+    the lanes of a draw side by side. At eight draws of one record both are read as they lie.
     """
     if not isinstance(array, types.Array) or not isinstance(index, types.BaseTuple):
         return None
     kinds: Any = index
-    if not isinstance(kinds[-1], _Lane):
-        return None
-    if len(kinds) == 2:
+    if isinstance(kinds[-1], _Lane) and len(kinds) == 2:
         return lambda array, index: spread(array[index[0], _draw_of(index[1])])
-    return lambda array, index: load(
-        array,
-        (index[0] * array.shape[1] + index[1]) * array.shape[2] + _draw_of(index[2]) * N_LANES,
-    )
+    if isinstance(kinds[-1], _Lane):
+        return lambda array, index: load(
+            array,
+            (index[0] * array.shape[1] + index[1]) * array.shape[2] + _draw_of(index[2]) * N_LANES,
+        )
+    if isinstance(kinds[-1], _Draws) and len(kinds) == 2:
+        return lambda array, index: load(array, index[0] * array.shape[1] + _draw_of(index[1]))
+    if isinstance(kinds[-1], _Draws):
+        return lambda array, index: load(
+            array, (index[0] * array.shape[1] + index[1]) * array.shape[2] + _draw_of(index[2])
+        )
+    return None
 
 
 @_intrinsic
@@ -276,3 +307,68 @@ def _raised_fraction(r: Any) -> Any:
     p = p * r + _E2
     p = p * r + _E1
     return p * r + _E0
+
+
+@_intrinsic
+def _exponent(typing_context: Any, value: Any) -> Any:
+    """The exponent of a positive normal number."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        bits = builder.bitcast(arguments[0], _INTEGERS)
+        biased = builder.lshr(bits, ir.Constant(_INTEGERS, [52] * N_LANES))
+        return builder.sitofp(
+            builder.sub(biased, ir.Constant(_INTEGERS, [1023] * N_LANES)), _VECTOR
+        )
+
+    return _lanes(_lanes), generate
+
+
+@_intrinsic
+def _mantissa(typing_context: Any, value: Any) -> Any:
+    """The mantissa of a positive normal number, from 1 to 2."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        bits = builder.bitcast(arguments[0], _INTEGERS)
+        low = builder.and_(bits, ir.Constant(_INTEGERS, [(1 << 52) - 1] * N_LANES))
+        return builder.bitcast(
+            builder.or_(low, ir.Constant(_INTEGERS, [1023 << 52] * N_LANES)), _VECTOR
+        )
+
+    return _lanes(_lanes), generate
+
+
+_L0, _L1, _L2, _L3, _L4, _L5, _L6, _L7, _L8, _L9, _L10 = LOGARITHM_SERIES
+
+
+@overload(math.log, strict=False)
+def _logarithm(x: Any) -> Any:
+    """log(x) of positive normal numbers."""
+    if not isinstance(x, _Lanes):
+        return None
+
+    def logarithm(x: Any) -> Any:
+        # From √½ to √2: where the mantissa is larger, its half, with one more in the exponent.
+        mantissa = _mantissa(x)
+        large = beyond(mantissa, spread(math.sqrt(2.0)))
+        mantissa = mantissa - 0.5 * mantissa * large
+        s = (mantissa - 1.0) / (mantissa + 1.0)
+        z = s * s
+        p = z * _L10 + _L9
+        p = p * z + _L8
+        p = p * z + _L7
+        p = p * z + _L6
+        p = p * z + _L5
+        p = p * z + _L4
+        p = p * z + _L3
+        p = p * z + _L2
+        p = p * z + _L1
+        p = p * z + _L0
+        return (_exponent(x) + large) * math.log(2.0) + s * p
+
+    return logarithm
+
+
+@overload(math.log1p, strict=False)
+def _log_of_one_more(x: Any) -> Any:
+    """log(1 + x), to an absolute error of a rounding."""
+    return (lambda x: math.log(x + 1.0)) if isinstance(x, _Lanes) else None

@@ -22,7 +22,7 @@ from synrisk.kernels.digest import can_cache, sources_digest
 from synrisk.kernels.elementary import LOG2E, logarithm, raise_two
 from synrisk.kernels.even import even_sums
 from synrisk.kernels.lanes import N_LANES
-from synrisk.kernels.predictors import add_terms, compiled, make_at_record
+from synrisk.kernels.predictors import add_terms, compiled, make_at_record, make_fill_bases
 from synrisk.kernels.signatures import F1, F2, F3, F4, FAST, I1, I2
 
 _LOW, _HIGH = 1e-280, 1e280  # sums outside have lost terms: such a cell is taken in logs
@@ -59,7 +59,7 @@ def model_kernels(family: Family) -> ModelKernels:
     return ModelKernels(
         _make_reduce(even_sums(family), at_record, varying, digest),
         _make_accumulate(at_record, varying, digest),
-        _make_release(varying, base, digest),
+        _make_release(make_fill_bases(base), varying, digest),
     )
 
 
@@ -151,7 +151,7 @@ _MODEL = (F2, I2, F3, F2, F1, F2, I2, F1, I1, F4)
 
 def _make_reduce(even: Any, at_record: Any, varying: Any, digest: str) -> Any:
     @njit(
-        types.void(*_MODEL, F2, types.boolean, F2),
+        types.void(*_MODEL, F2, types.boolean, F2, F3),
         cache=can_cache(),
         nogil=True,
         fastmath=FAST,
@@ -171,6 +171,7 @@ def _make_reduce(even: Any, at_record: Any, varying: Any, digest: str) -> Any:
         log_g: Any,  # (dataset, draw)
         as_ratio: Any,  # whether to divide by the sum without g; else that sum alone is written
         out: Any,
+        totals: Any,  # (record, sum, cell): the sums themselves, NaN where they are lost; or empty
     ) -> None:
         _ = digest
         n_records, n_guesses = guesses.shape
@@ -226,6 +227,9 @@ def _make_reduce(even: Any, at_record: Any, varying: Any, digest: str) -> Any:
                     for k in range(n_guesses):
                         _sum_row(rows, k, g, sums, outer * n_guesses + k)
             n_lost = _log_ratios(sums, i, out) if as_ratio else _log_sums(sums, i, out)
+            for one in range(totals.shape[1]):
+                for c in range(n_outer * n_guesses):
+                    totals[i, one, c] = np.nan if np.isnan(out[i, c]) else sums[one, c]
             if n_lost > 0 and n_unsafe == 0:
                 at_record(
                     i, values, places, beta, parameters, log_v, guesses, truth, omega, eta, bases,
@@ -296,7 +300,7 @@ def _make_accumulate(at_record: Any, varying: Any, digest: str) -> Any:
     return accumulate
 
 
-def _make_release(varying: Any, base: Any, digest: str) -> Any:
+def _make_release(fill_bases: Any, varying: Any, digest: str) -> Any:
     @njit(
         types.void(F1, F2, F1, F3, F2, F1),
         cache=can_cache(),
@@ -310,11 +314,12 @@ def _make_release(varying: Any, base: Any, digest: str) -> Any:
         n_predictors, n_draws = beta.shape[1], beta.shape[2]
         eta = np.empty((1, n_predictors, n_draws))
         places = np.arange(n_columns).reshape(n_columns, 1)
-        row = np.empty(n_draws)
+        row, bases = np.empty(n_draws), np.empty((1, n_draws))
         for i in range(n_rows):
             add_terms(i, 0, matrix, places, beta, eta)
+            fill_bases(eta, 0, parameters, bases, 0)
             for h in range(n_draws):
-                row[h] = varying(y[i], eta, 0, h, parameters) - base(eta, 0, h, parameters)
+                row[h] = varying(y[i], eta, 0, h, parameters) - bases[0, h]
             top = -np.inf
             for h in range(n_draws):
                 top = max(top, row[h])

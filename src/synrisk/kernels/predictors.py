@@ -9,6 +9,7 @@ from numba import njit
 from numba.extending import register_jitable
 
 from synrisk.families import Family
+from synrisk.kernels.lanes import N_LANES, eight_draws, store
 from synrisk.kernels.signatures import FAST
 
 
@@ -33,6 +34,21 @@ def add_terms(i: Any, cell: Any, values: Any, places: Any, beta: Any, eta: Any) 
                 eta[cell, q, h] += value * beta[column, q, h]
 
 
+def make_fill_bases(base: Any) -> Callable[..., None]:
+    """Return a function that writes the base of every draw at a parent cell, eight at a time."""
+
+    @register_jitable(fastmath=FAST)
+    def fill_bases(eta: Any, cell: Any, parameters: Any, bases: Any, row: Any) -> None:
+        n_draws = bases.shape[1]
+        n_whole = n_draws // N_LANES * N_LANES
+        for h in range(0, n_whole, N_LANES):
+            store(bases, row * n_draws + h, base(eta, cell, eight_draws(h), parameters))
+        for h in range(n_whole, n_draws):
+            bases[row, h] = base(eta, cell, h, parameters)
+
+    return fill_bases
+
+
 def make_at_record(varying: Any, base: Any) -> Callable[..., None]:
     """Return a function of a family, for numba to compile within a kernel.
 
@@ -40,6 +56,7 @@ def make_at_record(varying: Any, base: Any) -> Callable[..., None]:
     log weight of each draw less that of the truth's guess. The base at the truth is taken off
     first: where rates are large it would swamp y·eta.
     """
+    fill_bases = make_fill_bases(base)
 
     @register_jitable(fastmath=FAST)
     def at_record(
@@ -50,8 +67,7 @@ def make_at_record(varying: Any, base: Any) -> Callable[..., None]:
         n_parents, n_draws = bases.shape
         for p in range(n_parents):
             add_terms(i, p, values, places, beta, eta)
-            for h in range(n_draws):
-                bases[p, h] = base(eta, p, h, parameters)
+            fill_bases(eta, p, parameters, bases, p)
         for h in range(n_draws):
             at_truth[h] = bases[cell, h]
         for p in range(n_parents):
