@@ -20,6 +20,8 @@ from synrisk.families import Family
 from synrisk.posterior import Posterior
 from synrisk.schema import FloatArray, IntArray
 
+_PAIR = 2
+_ENOUGH_UNITS = 128  # for a standard error to be known to a sixteenth
 _LEAST_SPARE = 5  # units of draws, beyond what is estimated, for an error to be known
 _NO_TOTALS = np.empty((0, 0, 0))
 _EARLIER_ELEMENTS = 1 << 17  # of earlier models' log weights held at once: a megabyte
@@ -314,6 +316,21 @@ class ErrorSets:
         """The number of units; the last may be smaller."""
         return -(-self.n_draws // self.unit_size)
 
+    @property
+    def n_used(self) -> int:
+        """How many units errors are estimated by: of independent ones, no more than are enough."""
+        independent = self.unit_size <= _PAIR
+        return min(self.n_units, _ENOUGH_UNITS) if independent else self.n_units
+
+    @property
+    def used_basis(self) -> FloatArray:
+        """The directions without an error, over the units that are used."""
+        if self.basis is None:
+            return np.zeros((0, self.n_used))
+        if self.n_used == self.n_units:
+            return np.ascontiguousarray(self.basis)
+        return np.ascontiguousarray(np.linalg.qr(self.basis[:, : self.n_used].T)[0].T)
+
     def empty_totals(self, block: ModelBlock) -> FloatArray:
         """Return what the sums of the weights fill, ``(set, record, factor, cell)``."""
         n_records, n_guesses = block.guesses.shape
@@ -321,11 +338,12 @@ class ErrorSets:
         return np.empty((n_sets, n_records, n_factors, block.places.shape[1] * n_guesses))
 
     def at_truth(self) -> FloatArray:
-        """Return each unit's effect on the log likelihood of the truth, where w is 1."""
+        """Return each used unit's effect on the log likelihood of the truth, where w is 1."""
         weights = self.factors * np.exp(self.log_v)[:, None, :]
         weights *= (self.signs / weights.sum(axis=2))[:, :, None]
         total = weights.sum(axis=(0, 1))
-        return np.add.reduceat(total, np.arange(0, self.n_draws, self.unit_size))
+        by_unit = np.add.reduceat(total, np.arange(0, self.n_draws, self.unit_size))
+        return np.ascontiguousarray(by_unit[: self.n_used])
 
 
 @dataclass(frozen=True, repr=False)
@@ -382,7 +400,7 @@ def table_errors(
         np.empty(n_records),
         np.empty(n_records),
     )
-    basis = np.zeros((0, sets.n_units)) if sets.basis is None else sets.basis
+    basis = sets.used_basis
     error_kernel(sets.family)(
         block.values,
         block.places,
@@ -393,7 +411,7 @@ def table_errors(
         sets.signs,
         sets.unit_size,
         sets.at_truth(),
-        np.ascontiguousarray(basis),
+        basis,
         block.guesses,
         block.true_cells(shape),
         block.record_weights,
@@ -406,16 +424,19 @@ def table_errors(
         found.khat,
     )
     return TableErrors(
-        _unbiased(sets.n_units, len(basis)) * found.variance,
-        _unbiased(sets.n_units, 0) * found.apart,
+        _unbiased(sets.n_units, sets.n_used, len(basis)) * found.variance,
+        _unbiased(sets.n_units, sets.n_used, 0) * found.apart,
         found.ess,
         found.khat,
     )
 
 
-def _unbiased(n_units: int, n_directions: int) -> float:
-    """Return what a sum of squares over the units is multiplied by; NaN where they are few."""
-    spare = n_units - 1 - n_directions
+def _unbiased(n_units: int, n_used: int, n_directions: int) -> float:
+    """Return what a sum of squares over the used units is multiplied by; NaN where they are few.
+
+    An effect has the size of one unit among all.
+    """
+    spare = n_used - 1 - n_directions
     return n_units / spare if spare >= _LEAST_SPARE else np.nan
 
 

@@ -203,13 +203,16 @@ def summarise_tables(
     return result, lost
 
 
-def range_of(log_likelihood: FloatArray, log_prior: FloatArray) -> FloatArray:
-    """Return the largest less the smallest log likelihood of the guesses that a record has."""
-    if np.isfinite(log_prior).all():
-        return np.asarray(log_likelihood.max(axis=1) - log_likelihood.min(axis=1))
-    absent = ~np.isfinite(log_prior)
-    high = np.where(absent, -np.inf, log_likelihood).max(axis=1)
-    return np.asarray(high - np.where(absent, np.inf, log_likelihood).min(axis=1))
+def ends_of(log_likelihood: FloatArray, log_prior: FloatArray) -> IntArray:
+    """Return the cells with the smallest and the largest log likelihood, ``(record, 2)``.
+
+    Of the guesses that a record has; `log_prior` is −∞ elsewhere.
+    """
+    from synrisk.kernels import record_kernels
+
+    ends = np.zeros((len(log_likelihood), 2), dtype=np.int64)
+    record_kernels().find_ends(log_likelihood, np.ascontiguousarray(log_prior), ends)
+    return ends
 
 
 def _first_best(marginal: FloatArray) -> IntArray:
@@ -222,6 +225,7 @@ def summarise(
     log_prior: FloatArray,
     truth: IntArray,
     shape: tuple[int, ...],
+    ends: IntArray,
     *,
     keep: bool,
 ) -> RiskArrays:
@@ -237,13 +241,16 @@ def summarise(
         The index of the truth on every axis, ``(record, axis)``.
     shape
         The shape of the joint grid.
+    ends
+        What `ends_of` returns.
     keep
         Whether to keep the joint posterior.
     """
     from synrisk.kernels import record_kernels
 
     n_records = len(truth)
-    log_odds_range = range_of(log_likelihood, log_prior)
+    at_ends = np.take_along_axis(log_likelihood, ends, axis=1)
+    log_odds_range = at_ends[:, 1] - at_ends[:, 0]
     axes = tuple(range(len(shape)))
     starts = np.concatenate([[0], np.cumsum(shape)]).astype(np.int64)
     axis_cell = np.stack([starts[a] + cells_within(axes, (a,), shape) for a in axes])

@@ -25,7 +25,7 @@ from synrisk.likelihood import (
     log_joint_paired,
 )
 from synrisk.model import Model
-from synrisk.result import RiskArrays, summarise, summarise_tables
+from synrisk.result import RiskArrays, ends_of, summarise, summarise_tables
 from synrisk.schema import BoolArray, Columns, FloatArray, IntArray
 from synrisk.synthesizer import Synthesizer
 from synrisk.uncertainty import errors_of
@@ -165,14 +165,10 @@ class Evaluation:
         log_prior = self._log_prior(rows, blocks)
         truth = np.stack([grid.truth[rows] for grid in self.grids], axis=1)
         flat_prior = log_prior.reshape(len(log_prior), -1)
+        ends = ends_of(log_likelihood, flat_prior)
         if not with_errors:
-            return summarise(log_likelihood, flat_prior, truth, self.shape, keep=keep_joint)
-        absent = ~np.isfinite(flat_prior)
-        ends = (
-            np.argmin(np.where(absent, np.inf, log_likelihood), axis=1),
-            np.argmax(np.where(absent, -np.inf, log_likelihood), axis=1),
-        )
-        result = summarise(log_likelihood, flat_prior, truth, self.shape, keep=True)
+            return summarise(log_likelihood, flat_prior, truth, self.shape, ends, keep=keep_joint)
+        result = summarise(log_likelihood, flat_prior, truth, self.shape, ends, keep=True)
         assert result.joint is not None  # noqa: S101 - it was asked for
         log_posterior = result.joint.reshape(len(truth), -1)
         errors = errors_of(

@@ -24,7 +24,7 @@ from synrisk.likelihood import (
     log_table,
 )
 from synrisk.posterior import Posterior
-from synrisk.result import TIE, summarise
+from synrisk.result import TIE, ends_of, summarise
 from synrisk.schema import Factor, Numeric
 
 RESPONSES = {
@@ -312,7 +312,11 @@ def test_summaries_equal_plain_numpy():
     log_p = log_prior + log_likelihood
     log_p -= logsumexp(log_p, axis=1, keepdims=True)
     p = np.exp(log_p).reshape(n, *shape)
-    found = summarise(log_likelihood.copy(), log_prior, truth, shape, keep=True)
+    ends = ends_of(log_likelihood, log_prior)
+    present = np.where(prior > 0, log_likelihood, np.nan)
+    np.testing.assert_array_equal(ends[:, 0], np.nanargmin(present, axis=1))
+    np.testing.assert_array_equal(ends[:, 1], np.nanargmax(present, axis=1))
+    found = summarise(log_likelihood.copy(), log_prior, truth, shape, ends, keep=True)
     index = (np.arange(n), *truth.T)
     np.testing.assert_allclose(found.probability, p[index], rtol=1e-13)
     np.testing.assert_allclose(found.prior, prior.reshape(p.shape)[index], rtol=1e-13)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from scipy.special import logsumexp
 
-from synrisk.schema import FloatArray
+from synrisk.schema import BoolArray, FloatArray
 
 LEAST_JUDGED = 200  # draws; with fewer k̂ says nothing
 _LEAST_SMOOTHED = 30
@@ -42,10 +42,16 @@ def effective_size(log_weights: FloatArray) -> float:
     return float(np.exp(2 * logsumexp(log_weights) - logsumexp(2 * log_weights)))
 
 
+def are_reliable(khat: FloatArray, ess: FloatArray, n_draws: int) -> BoolArray:
+    """Tell whether weights can be relied on; too few to be judged are believed.
+
+    A k̂ that was not looked for, since weights are even, is NaN.
+    """
+    even = ess >= _LEAST_ESS * n_draws
+    short = khat <= min(1.0 - 1.0 / math.log10(n_draws), 0.7) if n_draws >= LEAST_JUDGED else True
+    return np.asarray(np.isfinite(ess) & (even | short))
+
+
 def is_reliable(khat: float, ess: float, n_draws: int) -> bool:
-    """Tell whether weights can be relied on; too few to be judged are believed."""
-    if not math.isfinite(ess):
-        return False
-    if n_draws < LEAST_JUDGED or ess >= _LEAST_ESS * n_draws:
-        return True
-    return khat <= min(1.0 - 1.0 / math.log10(n_draws), 0.7)
+    """Tell whether weights can be relied on."""
+    return bool(are_reliable(np.array(khat), np.array(ess), n_draws))

@@ -7,6 +7,8 @@ and − for draws given the confidential data alone (METHOD §5),
     φ_u    = Σ_c K(c) q_u(c)            its effect on a probability whose derivatives are K
 
 and the squares of φ over the units (a draw, an antithetic pair, a batch) estimate the variance.
+Some of the units are enough for that; the evenness of the weights is judged by all draws, at the
+guess where those of the used ones are least even.
 Where second moments of the random numbers were matched, what is linear in them has no error: its
 directions are taken out of φ. A probability P_T of a set T of cells has the derivatives P(c within
 T) − P_T·P(c): the effects on what lies within T and on everything are summed apart.
@@ -25,7 +27,7 @@ from numba.extending import register_jitable
 
 from synrisk.families import Family
 from synrisk.kernels.digest import can_cache, sources_digest
-from synrisk.kernels.elementary import LOG2E, raise_two, wide_vectors
+from synrisk.kernels.elementary import LOG2E, exponential, raise_two, wide_vectors
 from synrisk.kernels.even import (
     lane_functions,
     n_runs,
@@ -33,9 +35,16 @@ from synrisk.kernels.even import (
     predict_at_truth,
     read_lanes,
 )
-from synrisk.kernels.lanes import N_LANES, load, spread, store
-from synrisk.kernels.predictors import compiled, make_at_record
+from synrisk.kernels.lanes import N_LANES, beyond, load, smaller, spread, store
+from synrisk.kernels.predictors import (
+    add_terms_at,
+    compiled,
+    make_at_record,
+    make_fill_bases,
+)
 from synrisk.kernels.signatures import F1, F2, F3, F4, FAST, I2
+
+_STEPS = 6  # rows in one pass
 
 
 @cache
@@ -45,8 +54,21 @@ def error_kernel(family: Family) -> Callable[..., None]:
     digest = sources_digest(family.compiled)
     at_record = make_at_record(varying, base)
     fast = _make_fast(*lane_functions(family)) if family.is_quadratic else _never
-    kernel: Callable[..., None] = _make_errors(fast, at_record, varying, digest)
+    kernel: Callable[..., None] = _make_errors(
+        fast, at_record, make_fill_bases(base), varying, digest
+    )
     return kernel
+
+
+@njit(error_model="numpy")
+def _mean_log(theta: Any, excess: Any, n: Any, lanes: Any) -> Any:
+    """Return the mean of log(1 − theta·excess); `excess` is filled up by zeros."""
+    wide_vectors()
+    total = spread(0.0)
+    for first in range(0, len(excess), N_LANES):
+        total += math.log(1.0 - load(excess, first) * theta)
+    store(lanes, 0, total)
+    return lanes.sum() / n
 
 
 @njit(error_model="numpy")
@@ -54,23 +76,26 @@ def tail_shape(log_weights: Any) -> Any:
     """k̂ of the largest weights: a generalised Pareto tail by Zhang and Stephens' estimator."""
     n = len(log_weights)
     n_tail = int(3.0 * math.sqrt(n)) if n > 225 else n // 5  # as PSIS has it
-    ordered = np.sort(log_weights)
-    top = ordered[n - 1]
-    threshold = math.exp(ordered[n - n_tail - 1] - top)
-    excess = np.exp(ordered[n - n_tail :] - top) - threshold
-    if not excess[n_tail - 1] > 0.0 or not excess[0] >= 0.0:
+    parted = np.partition(log_weights, n - n_tail - 1)
+    tail = np.sort(parted[n - n_tail :])
+    top = tail[n_tail - 1]
+    threshold = math.exp(parted[n - n_tail - 1] - top)
+    excess, lanes = np.zeros(-(-n_tail // N_LANES) * N_LANES), np.empty(N_LANES)
+    excess[:n_tail] = np.exp(tail - top) - threshold
+    largest = excess[n_tail - 1]
+    if not largest > 0.0 or not excess[0] >= 0.0:
         return -np.inf
     quartile = max(excess[int(n_tail / 4 + 0.5) - 1], 1e-300)
     n_grid = 30 + int(math.sqrt(n_tail))
     theta, log_profile = np.empty(n_grid), np.empty(n_grid)
     for j in range(n_grid):
-        theta[j] = 1.0 / excess[n_tail - 1]
+        theta[j] = 1.0 / largest
         theta[j] += (1.0 - math.sqrt(n_grid / (j + 0.5))) / (3.0 * quartile)
-        k = np.mean(np.log1p(-theta[j] * excess))
+        k = _mean_log(theta[j], excess, n_tail, lanes)
         log_profile[j] = n_tail * (math.log(-theta[j] / k) - k - 1.0)
     weight = np.exp(log_profile - log_profile.max())
     mean = np.sum(weight * theta) / np.sum(weight)
-    k = np.mean(np.log1p(-mean * excess))
+    k = _mean_log(mean, excess, n_tail, lanes)
     return (n_tail * k + 10.0 * 0.5) / (n_tail + 10.0)  # a weak prior at ½, as PSIS has it
 
 
@@ -106,49 +131,97 @@ def _squares(values: Any, basis: Any) -> Any:
     return max(total, 0.0)
 
 
+@njit(fastmath=FAST, error_model="numpy")
+def _effective(log_weights: Any) -> Any:
+    """(Σ v)²/Σ v² of log weights."""
+    top = log_weights.max()
+    total, squares = 0.0, 0.0
+    for h in range(len(log_weights)):
+        weight = exponential(log_weights[h] - top)
+        total += weight
+        squares += weight * weight
+    return total * total / squares
+
+
 @njit(error_model="numpy")
 def _lane_effects(
-    start: Any, turn: Any, weights: Any, by: Any, unit_size: Any, n_rows: Any, q: Any, squares: Any
-) -> None:
-    """Add the effects of a set of draws in eight lanes.
+    start: Any, left: Any, turn: Any, weights: Any, by: Any, unit_size: Any, low: Any,
+    n_rows: Any, q: Any, squares: Any,
+) -> None:  # fmt: skip
+    """Add the effects of up to six rows, the weights being multiplied by `weights`.
 
-    ``by[factor, row, lane]`` is the sign over the sum of the weights, ``q[unit, row, lane]`` the
-    effects, ``squares[factor, row, lane]`` those of the weights.
+    ``by[row, lane]`` is the sign over the sum of the weights, ``q[unit, row, lane]`` the effects,
+    ``squares[row, lane]`` the sums of squared weights. Rows are those from `low` of `n_rows`;
+    what ``start`` would be for the row after them is left in ``left``.
     """
     wide_vectors()
-    n_factors, n_draws = weights.shape
-    for h in range(n_draws):
+    n = min(_STEPS, n_rows - low)
+    zero = spread(0.0)
+    s1, s2, s3, s4, s5, s6 = zero, zero, zero, zero, zero, zero
+    b1 = load(by, low * N_LANES)
+    b2 = load(by, (low + min(1, n - 1)) * N_LANES)
+    b3 = load(by, (low + min(2, n - 1)) * N_LANES)
+    b4 = load(by, (low + min(3, n - 1)) * N_LANES)
+    b5 = load(by, (low + min(4, n - 1)) * N_LANES)
+    b6 = load(by, (low + min(5, n - 1)) * N_LANES)
+    for h in range(len(weights)):
         row, ratio = load(start, 2 * h * N_LANES), load(start, (2 * h + 1) * N_LANES)
-        turning = load(turn, h * N_LANES)
-        at = h // unit_size * n_rows * N_LANES
-        for k in range(n_rows):
-            effect = load(q, at + k * N_LANES)
-            for f in range(n_factors):
-                place = (f * n_rows + k) * N_LANES
-                part = row * weights[f, h]
-                effect += part * load(by, place)
-                store(squares, place, load(squares, place) + part * part)
-            store(q, at + k * N_LANES, effect)
+        weight, turning = spread(weights[h]), load(turn, h * N_LANES)
+        at = (h // unit_size * n_rows + low) * N_LANES
+        part = row * weight
+        s1 += part * part
+        place = at
+        store(q, place, load(q, place) + part * b1)
+        row *= ratio
+        ratio *= turning
+        if n > 1:
+            part = row * weight
+            s2 += part * part
+            place = at + N_LANES
+            store(q, place, load(q, place) + part * b2)
             row *= ratio
             ratio *= turning
-
-
-@njit(error_model="numpy")
-def _lane_effects_alone(
-    start: Any, turn: Any, by: Any, unit_size: Any, n_rows: Any, q: Any, squares: Any
-) -> None:
-    """Do the same for a single factor whose weights are in the rows."""
-    wide_vectors()
-    for h in range(len(turn) // N_LANES):
-        row, ratio = load(start, 2 * h * N_LANES), load(start, (2 * h + 1) * N_LANES)
-        turning = load(turn, h * N_LANES)
-        at = h // unit_size * n_rows * N_LANES
-        for k in range(n_rows):
-            place = k * N_LANES
-            store(q, at + place, load(q, at + place) + row * load(by, place))
-            store(squares, place, load(squares, place) + row * row)
+        if n > 2:
+            part = row * weight
+            s3 += part * part
+            place = at + 2 * N_LANES
+            store(q, place, load(q, place) + part * b3)
             row *= ratio
             ratio *= turning
+        if n > 3:
+            part = row * weight
+            s4 += part * part
+            place = at + 3 * N_LANES
+            store(q, place, load(q, place) + part * b4)
+            row *= ratio
+            ratio *= turning
+        if n > 4:
+            part = row * weight
+            s5 += part * part
+            place = at + 4 * N_LANES
+            store(q, place, load(q, place) + part * b5)
+            row *= ratio
+            ratio *= turning
+        if n > 5:
+            part = row * weight
+            s6 += part * part
+            place = at + 5 * N_LANES
+            store(q, place, load(q, place) + part * b6)
+            row *= ratio
+            ratio *= turning
+        store(left, 2 * h * N_LANES, row)
+        store(left, (2 * h + 1) * N_LANES, ratio)
+    store(squares, low * N_LANES, s1)
+    if n > 1:
+        store(squares, (low + 1) * N_LANES, s2)
+    if n > 2:
+        store(squares, (low + 2) * N_LANES, s3)
+    if n > 3:
+        store(squares, (low + 3) * N_LANES, s4)
+    if n > 4:
+        store(squares, (low + 4) * N_LANES, s5)
+    if n > 5:
+        store(squares, (low + 5) * N_LANES, s6)
 
 
 @njit(error_model="numpy")
@@ -170,8 +243,8 @@ def _collect(q: Any, n_rows: Any, k: Any, at_truth: Any, by: Any, target: Any, p
 def _never(
     first: Any, n: Any, values: Any, places: Any, beta: Any, parameters: Any, log_v: Any,
     weights: Any, signs: Any, unit_size: Any, at_truth: Any, basis: Any, guesses: Any, truth: Any,
-    omega: Any, within: Any, totals: Any, state: Any, start: Any, eta: Any, q: Any, phi: Any,
-    variance: Any, apart: Any, ess: Any, worst: Any, unsafe: Any,
+    omega: Any, within: Any, totals: Any, state: Any, start: Any, held: Any, eta: Any, q: Any,
+    phi: Any, variance: Any, apart: Any, fewest: Any, worst: Any, unsafe: Any,
 ) -> None:  # fmt: skip
     unsafe[:] = 1.0
 
@@ -183,8 +256,8 @@ def _make_fast(prepare: Any, begin: Any) -> Callable[..., None]:
     def fast(
         first: Any, n: Any, values: Any, places: Any, beta: Any, parameters: Any, log_v: Any,
         weights: Any, signs: Any, unit_size: Any, at_truth: Any, basis: Any, guesses: Any,
-        truth: Any, omega: Any, within: Any, totals: Any, state: Any, start: Any, eta: Any, q: Any,
-        phi: Any, variance: Any, apart: Any, ess: Any, worst: Any, unsafe: Any,
+        truth: Any, omega: Any, within: Any, totals: Any, state: Any, start: Any, held: Any,
+        eta: Any, q: Any, phi: Any, variance: Any, apart: Any, fewest: Any, worst: Any, unsafe: Any,
     ) -> None:  # fmt: skip
         n_sets, n_columns = beta.shape[0], beta.shape[1]
         n_factors, n_units, n_guesses = weights.shape[1], len(at_truth), guesses.shape[1]
@@ -192,21 +265,20 @@ def _make_fast(prepare: Any, begin: Any) -> Callable[..., None]:
         x, y, own = (
             np.empty(n_columns * N_LANES), np.empty(n_guesses * N_LANES), np.empty(3 * N_LANES)
         )  # fmt: skip
-        by, squares = (
-            np.empty(n_factors * n_guesses * N_LANES),
-            np.empty(n_factors * n_guesses * N_LANES),
-        )
+        by, squares, sums = (
+            np.empty(n_guesses * N_LANES), np.empty(n_guesses * N_LANES),
+            np.empty(n_guesses * N_LANES),
+        )  # fmt: skip
         lanes, effects = np.empty(N_LANES), np.empty((n_targets, n_units))
         none = np.empty((0, 0, 0, 0))
-        alone = n_factors == 1
+        where = np.zeros((n_sets, n_factors, N_LANES))
+        fewest[:] = np.inf
         read_lanes(first, n, guesses, truth, omega, y, own)
         bad = spread(0.0)
         for s in range(n_sets):
             predict_at_truth(first, n, values, places, truth, beta[s], x, eta)
             bad += prepare(y, own, parameters[s], log_v[s], eta, state[s])
         phi[:] = 0.0
-        for j in range(n):
-            ess[first + j] = np.inf
         runs = n_runs(n_guesses)
         for p in range(n_parents):
             for run in range(runs):
@@ -217,28 +289,28 @@ def _make_fast(prepare: Any, begin: Any) -> Callable[..., None]:
                     predict_at_cell(first, n, values, places, p, beta[s], x, eta)
                     bad += begin(run, y, own, parameters[s], eta, state[s], none, 0, start)
                     for f in range(n_factors):
+                        if signs[s, f] == 0.0:
+                            continue
                         for k in range(n_rows):
-                            place = (f * n_rows + k) * N_LANES
                             for j in range(N_LANES):
                                 i = first + min(j, n - 1)
-                                total = totals[s, i, f, p * n_guesses + low + k]
-                                by[place + j] = signs[s, f] / total
-                                squares[place + j] = 0.0
-                    if alone:
-                        _lane_effects_alone(start, state[s, 2], by, unit_size, n_rows, q, squares)
-                    else:
-                        _lane_effects(
-                            start, state[s, 2], weights[s], by, unit_size, n_rows, q, squares
-                        )
-                    for f in range(n_factors):
+                                sums[k * N_LANES + j] = totals[s, i, f, p * n_guesses + low + k]
+                            inverse = signs[s, f] / load(sums, k * N_LANES)
+                            store(by, k * N_LANES, inverse)
+                        for k in range(0, n_rows, _STEPS):
+                            _lane_effects(
+                                start if k == 0 else held, held, state[s, 2], weights[s, f], by,
+                                unit_size, k, n_rows, q, squares,
+                            )  # fmt: skip
                         for k in range(n_rows):
-                            place = (f * n_rows + k) * N_LANES
-                            for j in range(n if signs[s, f] != 0.0 else 0):
-                                i, c = first + j, p * n_guesses + low + k
-                                effective = totals[s, i, f, c] ** 2 / squares[place + j]
-                                if not effective >= ess[i]:
-                                    ess[i] = effective
-                                    worst[i, 0], worst[i, 1], worst[i, 2] = s, f, c
+                            total = load(sums, k * N_LANES)
+                            effective = total * total / load(squares, k * N_LANES)
+                            bad += beyond(effective, spread(np.inf))
+                            place = (s * n_factors + f) * N_LANES
+                            fewer, at = load(fewest, place), load(where, place)
+                            at += smaller(effective, fewer) * (float(p * n_guesses + low + k) - at)
+                            store(where, place, at)
+                            store(fewest, place, min(fewer, effective))
                 for k in range(n_rows):
                     c = p * n_guesses + low + k
                     for r in range(n_targets):
@@ -253,13 +325,17 @@ def _make_fast(prepare: Any, begin: Any) -> Callable[..., None]:
                                 for j in range(n):
                                     apart[first + j, c] = lanes[j]
         store(unsafe, 0, bad)
+        for s in range(n_sets):
+            for f in range(n_factors):
+                for j in range(N_LANES):
+                    worst[s, f, j] = int(where[s, f, j])
         for j in range(n):
             i = first + j
             for r in range(n_targets):
                 for u in range(n_units):
                     effects[r, u] = phi[(r * n_units + u) * N_LANES + j]
             _variances(effects, within[i], basis, variance[i])
-            lost = not ess[i] > 0.0
+            lost = False
             for r in range(n_targets - 1):
                 lost |= np.isnan(variance[i, r])
             unsafe[j] += 1.0 if lost else 0.0
@@ -280,7 +356,7 @@ def _variances(effects: Any, within: Any, basis: Any, variance: Any) -> None:
         variance[r - 1] = _squares(effects[r], basis)
 
 
-def _make_errors(fast: Any, at_record: Any, varying: Any, digest: str) -> Any:
+def _make_errors(fast: Any, at_record: Any, fill_bases: Any, varying: Any, digest: str) -> Any:
     signature = types.void(
         F2, I2, F4, F3, F2, F3, F2, types.int64, F1, F2, F2, I2, F1, F3, F4, types.float64, F2, F2,
         F1, F1,
@@ -296,7 +372,7 @@ def _make_errors(fast: Any, at_record: Any, varying: Any, digest: str) -> Any:
         weights: Any,  # (set, factor, draw): what v·w is multiplied by
         signs: Any,  # (set, factor)
         unit_size: Any,  # adjacent draws
-        at_truth: Any,  # (unit): q at the truth
+        at_truth: Any,  # (unit): q at the truth; of as many units as errors are estimated by
         basis: Any,  # (direction, unit), orthonormal: what matched moments leave no error in
         guesses: Any,  # (record, guess)
         truth: Any,  # (record, [parent cell, own guess])
@@ -306,48 +382,58 @@ def _make_errors(fast: Any, at_record: Any, varying: Any, digest: str) -> Any:
         least_even: Any,  # effective share of the draws from which k̂ is not needed
         variance: Any,  # (record, target)
         apart: Any,  # (record, cell): the variance of log L against the truth's
-        ess: Any,  # (record): the smallest effective number of draws
-        khat: Any,  # (record): at that guess
+        ess: Any,  # (record): the smallest effective number of all draws
+        khat: Any,  # (record): of their weights at that guess
     ) -> None:
         _ = digest
         n_records, n_guesses = guesses.shape
         n_parents, n_targets = places.shape[1], within.shape[2]
         n_sets, n_factors, n_draws = weights.shape
         n_predictors, n_units = beta.shape[2], len(at_truth)
-        eta = np.empty((n_sets, n_parents, n_predictors, n_draws))
-        bases = np.empty((n_sets, n_parents, n_draws))
-        offset = np.empty((n_sets, n_draws))
-        row, q, sums = np.empty(n_draws), np.empty(n_draws), np.empty(n_units)
+        n_used = min(n_draws, n_units * unit_size)
+        some_beta = np.ascontiguousarray(beta[..., :n_used])
+        some_parameters = np.ascontiguousarray(parameters[..., :n_used])
+        some_v, some_weights = (
+            np.ascontiguousarray(log_v[:, :n_used]), np.ascontiguousarray(weights[..., :n_used])
+        )  # fmt: skip
+        eta = np.empty((n_sets, n_parents, n_predictors, n_used))
+        bases = np.empty((n_sets, n_parents, n_used))
+        offset = np.empty((n_sets, n_used))
+        row, q, sums = np.empty(n_used), np.empty(n_used), np.empty(n_units)
         effects = np.empty((n_targets, n_units))
-        state = np.empty((n_sets, 3, n_draws * N_LANES))
-        start = np.empty(2 * n_draws * N_LANES)
-        lane_eta = np.empty((1, n_predictors, n_draws * N_LANES))
+        state = np.empty((n_sets, 3, n_used * N_LANES))
+        start, held = np.empty(2 * n_used * N_LANES), np.empty(2 * n_used * N_LANES)
+        lane_eta = np.empty((1, n_predictors, n_used * N_LANES))
         lane_q = np.empty(n_units * n_guesses * N_LANES)
         phi = np.empty(n_targets * n_units * N_LANES)
-        worst, unsafe = np.zeros((n_records, 3), dtype=np.int64), np.empty(N_LANES)
+        all_eta, two = np.empty((2, n_predictors, n_draws)), np.empty((2, n_draws))
+        log_weights, whole_row = np.log(np.maximum(weights, 1e-300)), np.empty(n_draws)
+        fewest = np.empty((n_sets, n_factors, N_LANES))
+        worst = np.zeros((n_sets, n_factors, N_LANES), dtype=np.int64)
+        unsafe = np.empty(N_LANES)
         for i in range(n_records):
             lane = i % N_LANES
             if lane == 0:
                 fast(
-                    i, min(N_LANES, n_records - i), values, places, beta, parameters, log_v,
-                    weights, signs, unit_size, at_truth, basis, guesses, truth, omega, within,
-                    totals, state, start, lane_eta, lane_q, phi, variance, apart, ess, worst,
-                    unsafe,
+                    i, min(N_LANES, n_records - i), values, places, some_beta, some_parameters,
+                    some_v, some_weights, signs, unit_size, at_truth, basis, guesses, truth, omega,
+                    within, totals, state, start, held, lane_eta, lane_q, phi, variance, apart,
+                    fewest, worst, unsafe,
                 )  # fmt: skip
             if unsafe[lane] != 0.0:
-                ess[i] = np.inf
                 for s in range(n_sets):
                     at_record(
-                        i, values, places, beta[s], parameters[s], log_v[s], guesses, truth, omega,
-                        eta[s], bases[s], offset[s],
+                        i, values, places, some_beta[s], some_parameters[s], some_v[s], guesses,
+                        truth, omega, eta[s], bases[s], offset[s],
                     )  # fmt: skip
                 effects[:] = 0.0
+                fewest[:, :, lane] = np.inf
                 for c in range(n_parents * n_guesses):
                     p, y = c // n_guesses, guesses[i, c % n_guesses]
                     q[:] = 0.0
                     for s in range(n_sets):
-                        own_eta, own_parameters = eta[s], parameters[s]
-                        for h in range(n_draws):
+                        own_eta, own_parameters = eta[s], some_parameters[s]
+                        for h in range(n_used):
                             value = varying(y, own_eta, p, h, own_parameters) - bases[s, p, h]
                             row[h] = (offset[s, h] + omega[i] * value) * LOG2E
                         lost = False
@@ -357,20 +443,19 @@ def _make_errors(fast: Any, at_record: Any, varying: Any, digest: str) -> Any:
                             row -= row.max()
                         raise_two(row)
                         for f in range(n_factors):
-                            total, squares = totals[s, i, f, c], 0.0
-                            if lost:
-                                total = 0.0
-                                for h in range(n_draws):
-                                    total += row[h] * weights[s, f, h]
-                            by = signs[s, f] / total
-                            for h in range(n_draws):
-                                part = row[h] * weights[s, f, h]
+                            total, among, squares = totals[s, i, f, c], 0.0, 0.0
+                            for h in range(n_used):
+                                part = row[h] * some_weights[s, f, h]
+                                among += part
                                 squares += part * part
-                                q[h] += by * part
-                            effective = total * total / squares
-                            if effective < ess[i] and signs[s, f] != 0.0:
-                                ess[i] = effective
-                                worst[i, 0], worst[i, 1], worst[i, 2] = s, f, c
+                            if lost:  # the sum over all draws is not known: as among those used
+                                total = among * n_draws / n_used
+                            by = signs[s, f] / total
+                            for h in range(n_used):
+                                q[h] += by * row[h] * some_weights[s, f, h]
+                            effective = among * among / squares
+                            if effective < fewest[s, f, lane]:
+                                fewest[s, f, lane], worst[s, f, lane] = effective, c
                     _sum_units(q, unit_size, sums)
                     for r in range(n_targets):
                         by = within[i, c, r]
@@ -382,19 +467,25 @@ def _make_errors(fast: Any, at_record: Any, varying: Any, digest: str) -> Any:
                         total += (sums[u] - at_truth[u]) ** 2
                     apart[i, c] = total
                 _variances(effects, within[i], basis, variance[i])
-            khat[i] = np.nan
-            if ess[i] < least_even:
-                s, f, c = worst[i]
-                p, y = c // n_guesses, guesses[i, c % n_guesses]
-                at_record(
-                    i, values, places, beta[s], parameters[s], log_v[s], guesses, truth, omega,
-                    eta[s], bases[s], offset[s],
-                )  # fmt: skip
-                own_eta, own_parameters = eta[s], parameters[s]
-                for h in range(n_draws):
-                    value = varying(y, own_eta, p, h, own_parameters) - bases[s, p, h]
-                    weight = math.log(max(weights[s, f, h], 1e-300))
-                    row[h] = offset[s, h] + omega[i] * value + weight
-                khat[i] = tail_shape(np.maximum(row - row.max(), -690.0))
+            ess[i], khat[i] = np.inf, np.nan
+            for s in range(n_sets):
+                for f in range(n_factors if signs[s].any() else 0):
+                    c = worst[s, f, lane]
+                    p, y = c // n_guesses, guesses[i, c % n_guesses]
+                    y_true, own_parameters = guesses[i, truth[i, 1]], parameters[s]
+                    add_terms_at(i, values, places[:, p], beta[s], all_eta, 0)
+                    add_terms_at(i, values, places[:, truth[i, 0]], beta[s], all_eta, 1)
+                    fill_bases(all_eta, 0, own_parameters, two, 0)
+                    fill_bases(all_eta, 1, own_parameters, two, 1)
+                    for h in range(n_draws):
+                        value = varying(y, all_eta, 0, h, own_parameters)
+                        value -= varying(y_true, all_eta, 1, h, own_parameters)
+                        value -= two[0, h] - two[1, h]
+                        whole_row[h] = log_v[s, h] + log_weights[s, f, h] + omega[i] * value
+                    effective = _effective(whole_row)
+                    if signs[s, f] != 0.0 and not effective >= ess[i]:
+                        ess[i] = effective
+                        if effective < least_even:
+                            khat[i] = tail_shape(np.maximum(whole_row - whole_row.max(), -690.0))
 
     return errors

@@ -98,10 +98,13 @@ def _predict(x: Any, beta: Any, eta: Any) -> None:
 
 
 @njit(error_model="numpy")
-def _sum_steps(start: Any, turn: Any, g: Any, block: Any, below: Any, above: Any, n: Any) -> None:
+def _sum_steps(
+    start: Any, left: Any, turn: Any, g: Any, block: Any, below: Any, above: Any, n: Any
+) -> None:
     """Sum up to six weights that follow one another over the draws, without g and with it.
 
-    ``start`` holds a weight and the ratio to the next for every draw, and then those after these.
+    ``start`` holds a weight and the ratio to the next for every draw; those after these are left in
+    ``left``.
     """
     wide_vectors()
     zero = spread(0.0)
@@ -134,8 +137,8 @@ def _sum_steps(start: Any, turn: Any, g: Any, block: Any, below: Any, above: Any
         a6 += row * weight
         row *= ratio
         ratio *= by
-        store(start, 2 * h * N_LANES, row)
-        store(start, (2 * h + 1) * N_LANES, ratio)
+        store(left, 2 * h * N_LANES, row)
+        store(left, (2 * h + 1) * N_LANES, ratio)
     if n > 0:
         store(block, below, b1)
         store(block, above, a1)
@@ -256,13 +259,11 @@ def _make_even(prepare: Any, begin: Any) -> Callable[..., None]:
                 low, stop = run * n_guesses // runs, (run + 1) * n_guesses // runs
                 worse += begin(run, y, own, parameters, eta, state, earlier, place, start)
                 for one in range(len(g)):
-                    if len(g) > 1:
-                        held[:] = start
                     for k in range(low, stop, _STEPS):
                         below = (outer * n_sums * n_guesses + k) * N_LANES
                         above = below + (1 + one) * n_guesses * N_LANES
                         _sum_steps(
-                            held if len(g) > 1 else start, turn, g[one], block, below, above,
+                            start if k == low else held, held, turn, g[one], block, below, above,
                             min(_STEPS, stop - k),
                         )  # fmt: skip
             store(unsafe, outer * N_LANES, worse)

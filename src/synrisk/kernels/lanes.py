@@ -223,6 +223,8 @@ def _neighbours(array: Any, index: Any) -> Any:
     if not isinstance(array, types.Array) or not isinstance(index, types.BaseTuple):
         return None
     kinds: Any = index
+    if len(kinds) == 0:
+        return None
     if isinstance(kinds[-1], _Lane) and len(kinds) == 2:
         return lambda array, index: spread(array[index[0], _draw_of(index[1])])
     if isinstance(kinds[-1], _Lane):
@@ -250,6 +252,17 @@ def beyond(typing_context: Any, value: Any, limit: Any) -> Any:
         within = builder.and_(below, above)
         zero, one = ir.Constant(_VECTOR, [0.0] * N_LANES), ir.Constant(_VECTOR, [1.0] * N_LANES)
         return builder.select(within, zero, one)
+
+    return _lanes(_lanes, _lanes), generate
+
+
+@_intrinsic
+def smaller(typing_context: Any, left: Any, right: Any) -> Any:
+    """One in each lane where `left` is smaller, else zero."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        zero, one = ir.Constant(_VECTOR, [0.0] * N_LANES), ir.Constant(_VECTOR, [1.0] * N_LANES)
+        return builder.select(builder.fcmp_ordered("<", *arguments), one, zero)
 
     return _lanes(_lanes, _lanes), generate
 

@@ -21,17 +21,23 @@ def compiled(family: Family) -> tuple[Callable[..., float], Callable[..., float]
 
 
 @njit(inline="always", error_model="numpy")
-def add_terms(i: Any, cell: Any, values: Any, places: Any, beta: Any, eta: Any) -> None:
-    """eta[cell] = Σ over columns of value · coefficient, at every draw."""
+def add_terms_at(i: Any, values: Any, places: Any, beta: Any, eta: Any, row: Any) -> None:
+    """eta[row] = Σ over columns of value · coefficient, at every draw."""
     n_columns, n_predictors, n_draws = beta.shape
     for q in range(n_predictors):
         for h in range(n_draws):
-            eta[cell, q, h] = 0.0
+            eta[row, q, h] = 0.0
     for column in range(n_columns):
-        value = values[i, places[column, cell]]
+        value = values[i, places[column]]
         for q in range(n_predictors):
             for h in range(n_draws):
-                eta[cell, q, h] += value * beta[column, q, h]
+                eta[row, q, h] += value * beta[column, q, h]
+
+
+@njit(inline="always", error_model="numpy")
+def add_terms(i: Any, cell: Any, values: Any, places: Any, beta: Any, eta: Any) -> None:
+    """Do so for a parent cell."""
+    add_terms_at(i, values, places[:, cell], beta, eta, cell)
 
 
 def make_fill_bases(base: Any) -> Callable[..., None]:

@@ -12,7 +12,7 @@ from numba import njit, types
 
 from synrisk.kernels.digest import can_cache, sources_digest
 from synrisk.kernels.elementary import exponential, logarithm
-from synrisk.kernels.signatures import F1, F2, FAST, I1, I2
+from synrisk.kernels.signatures import F1, F2, F3, FAST, I1, I2
 
 
 @dataclass(frozen=True)
@@ -23,16 +23,27 @@ class RecordKernels:
     ----------
     summarise
         Normalises the posterior and writes probability, prior, rank, marginals and best guesses.
+    find_ends
+        Finds the cells with the smallest and the largest log likelihood.
+    part
+        Parts the posterior over a model's cells, and what of it lies within the truth.
+    bound_ranks
+        Counts the ranks of the truth that Monte-Carlo errors leave open.
     """
 
     summarise: Callable[..., None]
+    find_ends: Callable[..., None]
+    part: Callable[..., None]
+    bound_ranks: Callable[..., None]
 
 
 @cache
 def record_kernels() -> RecordKernels:
     """Return the kernels, compiled or from numba's cache."""
     digest = sources_digest()
-    return RecordKernels(_make_summarise(digest))
+    return RecordKernels(
+        _make_summarise(digest), _make_find_ends(digest), _make_part(digest), _make_bound(digest)
+    )
 
 
 @njit(fastmath=FAST, error_model="numpy")
@@ -112,3 +123,89 @@ def _make_summarise(digest: str) -> Any:
                         break
 
     return summarise
+
+
+def _make_find_ends(digest: str) -> Any:
+    @njit(types.void(F2, F2, I2), cache=can_cache(), nogil=True, error_model="numpy")
+    def find_ends(
+        log_likelihood: Any,  # (record, cell)
+        log_prior: Any,  # (record or 1, cell): −∞ where a record lacks the guess
+        ends: Any,  # (record, [smallest, largest])
+    ) -> None:
+        _ = digest
+        n_records, n_cells = log_likelihood.shape
+        for i in range(n_records):
+            before = log_prior[0 if len(log_prior) == 1 else i]
+            low, high = np.inf, -np.inf
+            for c in range(n_cells):
+                value = log_likelihood[i, c]
+                if before[c] > -np.inf and value < low:
+                    low, ends[i, 0] = value, c
+                if before[c] > -np.inf and value > high:
+                    high, ends[i, 1] = value, c
+
+    return find_ends
+
+
+def _make_part(digest: str) -> Any:
+    @njit(
+        types.void(F2, I1, I2, I2, I1, F3),
+        cache=can_cache(),
+        nogil=True,
+        fastmath=FAST,
+        error_model="numpy",
+    )
+    def part(
+        log_posterior: Any,  # (record, cell)
+        true_cell: Any,  # (record)
+        truth: Any,  # (record, axis)
+        guess_of: Any,  # (axis, cell)
+        cell_of: Any,  # (cell): in the model's table
+        out: Any,  # (record, table cell, [all, true cell, true value of each axis]), zero
+    ) -> None:
+        _ = digest
+        n_records, n_cells = log_posterior.shape
+        n_axes = len(guess_of)
+        p = np.empty(n_cells)
+        for i in range(n_records):
+            for c in range(n_cells):
+                p[c] = exponential(max(log_posterior[i, c], -800.0))
+            out[i, cell_of[true_cell[i]], 1] = p[true_cell[i]]
+            for c in range(n_cells):
+                out[i, cell_of[c], 0] += p[c]
+                for axis in range(n_axes):
+                    if guess_of[axis, c] == truth[i, axis]:
+                        out[i, cell_of[c], 2 + axis] += p[c]
+
+    return part
+
+
+def _make_bound(digest: str) -> Any:
+    signature = types.void(F2, I1, F2, I2, types.float64, types.float64, F2)
+
+    @njit(signature, cache=can_cache(), nogil=True, error_model="numpy")
+    def bound_ranks(
+        log_posterior: Any,  # (record, cell)
+        true_cell: Any,  # (record)
+        apart: Any,  # (record, cell of any model's table): variances against the truth
+        cell_of: Any,  # (model, cell): where each model's cell stands in `apart`
+        confidence: Any,
+        tie: Any,
+        bounds: Any,  # (record, [lowest, highest rank])
+    ) -> None:
+        _ = digest
+        n_records, n_cells = log_posterior.shape
+        for i in range(n_records):
+            above, not_below = 0, 0
+            at_truth = log_posterior[i, true_cell[i]]
+            for c in range(n_cells):
+                variance = 0.0
+                for model in range(len(cell_of)):
+                    variance += apart[i, cell_of[model, c]]
+                margin = confidence * np.sqrt(variance) + tie
+                difference = log_posterior[i, c] - at_truth
+                above += difference > margin
+                not_below += difference >= -margin
+            bounds[i, 0], bounds[i, 1] = 1.0 + above, not_below
+
+    return bound_ranks
