@@ -1,0 +1,308 @@
+"""A study from end to end: data in, models, synthetic data, risk, verdict, and a folder out."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from synrisk.attribute import AttributeRisk, attribute_risk
+from synrisk.criteria import Verdict
+from synrisk.datasets import load_households
+from synrisk.errors import DisclosureError, SettingsError, SynriskError, SyntheticDataError
+from synrisk.findings import ReliabilityWarning
+from synrisk.io import read_table
+from synrisk.outputs import Staging, sha256, writing
+from synrisk.plan import Regression
+from synrisk.preparation import Confidential
+from synrisk.schema import check_types, require_columns, text_columns
+from synrisk.seeds import checked_seed
+from synrisk.study import Study, attempt
+from synrisk.synthesis import SynthesisWarning
+from synrisk.synthesizer import Synthesizer, fit
+
+# Called with what is being done; the work is within its block.
+Show: TypeAlias = Callable[[str], AbstractContextManager[object]]
+
+RISK, RECORDS, SUMMARY = "risk.nc", "records.csv", "summary.json"
+REPORTS = {"sharing": "report.html", "inside": "report-inside.html"}
+_WHAT = "The confidential data"
+_VERSIONS = ("synrisk", "numpy", "numba", "pandas", "scipy")
+
+
+@dataclass(frozen=True, repr=False)
+class Done:
+    """What a run made.
+
+    Attributes
+    ----------
+    folder
+        Where it is.
+    title
+        What the study is called.
+    risk, verdict
+        The risk; the verdict where there are criteria.
+    warnings
+        What to know about the synthetic data.
+    """
+
+    folder: Path
+    title: str
+    risk: AttributeRisk
+    verdict: Verdict | None
+    warnings: tuple[str, ...]
+
+
+def run(study: Study, *, show: Show | None = None, progress: bool = False) -> Done:
+    """Run a study and write its folder.
+
+    Parameters
+    ----------
+    study
+        What the study file says.
+    show
+        Shows what is being done.
+    progress
+        Whether the evaluation shows a bar.
+    """
+    show = show or (lambda _: nullcontext())
+    seeds = {"fit": checked_seed(study.seed)}
+    seeds["synthesis"] = seeds["fit"] if study.synthesis_seed is None else study.synthesis_seed
+    inputs = _inputs(study)
+    with writing(study.output, _names(study)) as staging, _caught() as said:
+        with show("Reading the confidential data"):
+            frame = _read_data(study)
+            _check_models(study, frame)
+        with show("Fitting the models" if study.draws is None else "Reading the draws"):
+            synthesizer = _synthesizer(study, frame, seeds["fit"])
+            _write_draws(synthesizer, study, staging)
+        with show("Synthesizing" if study.files is None else "Reading the synthetic data"):
+            release = _release(study, synthesizer, seeds["synthesis"])
+            _write_release(release, study, staging)
+        if progress:
+            risk = _evaluate(study, synthesizer, release, progress=True)
+        else:
+            with show("Evaluating the risk"):
+                risk = _evaluate(study, synthesizer, release, progress=False)
+        with show("Writing the results"):
+            verdict = None if study.criteria is None else risk.verdict(study.criteria)
+            risk.save(staging.path(RISK))
+            write_records(risk, study.id, staging)
+            write_summary(risk, verdict, study.title, staging)
+            staging.commit(
+                {
+                    "title": study.title,
+                    "settings": study.top.values,
+                    "criteria": None if study.criteria is None else study.criteria.to_json(),
+                    "seeds": seeds,
+                    "versions": versions(),
+                    "inputs": inputs,
+                }
+            )
+    return Done(study.output, study.title, risk, verdict, tuple(said))
+
+
+@contextmanager
+def _caught() -> Iterator[list[str]]:
+    """Yield a list for the warnings of synthesis; those of the risk are among its findings."""
+    said: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore", ReliabilityWarning)
+        warnings.simplefilter("always", SynthesisWarning)
+        yield said
+    for one in caught:
+        if issubclass(one.category, SynthesisWarning):
+            said.append(str(one.message))
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that the numbers depend on."""
+    return {"python": platform.python_version(), **{name: version(name) for name in _VERSIONS}}
+
+
+def _inputs(study: Study) -> dict[str, str]:
+    """Return the digest of every file that is read, by its path from the study's folder."""
+    files = [study.path, *(study.draws or ()), *(study.files or ())]
+    if isinstance(study.data, Path):
+        files.append(study.data)
+    policies = study.top.section("criteria").values.get("file")
+    if policies is not None:
+        files.append(study.path.parent / policies)
+    return {Path(os.path.relpath(f, study.path.parent)).as_posix(): sha256(f) for f in files}
+
+
+def _names(study: Study) -> list[str]:
+    names = [RISK, RECORDS, SUMMARY, *(REPORTS[kind] for kind in study.kinds)]
+    if study.files is None:
+        names += [_synthetic_name(study, number) for number in range(1, study.m + 1)]
+    if study.draws is None:
+        names += [_draws_name(k, r.response) for k, r in enumerate(study.regressions, 1)]
+    return names
+
+
+def _synthetic_name(study: Study, number: int) -> str:
+    return f"synthetic{number}.{study.format}"
+
+
+def _draws_name(number: int, variable: str) -> str:
+    plain = re.sub(r"[^A-Za-z0-9_-]", "_", variable)[:100]
+    return f"draws{number}_{plain}.csv"
+
+
+def _read_data(study: Study) -> pd.DataFrame:
+    section = study.top.section("data")
+    if isinstance(study.data, Path):
+        text = attempt((section, "types"), text_columns, study.types)
+        if study.id is not None:
+            text = {study.id: [], **text}
+        frame = attempt((section, "file"), read_table, study.data, _WHAT, text=text)
+    else:
+        frame = load_households()
+    for name, declared in study.types.items():
+        attempt((section, "types", name), check_types, {name: declared}, frame)
+    if study.id is not None:
+        attempt((section, "id"), require_columns, frame, [study.id], _WHAT)
+    for k, name in enumerate(study.drop):
+        attempt((section, "drop", k), require_columns, frame, [name], _WHAT)
+    return frame.drop(columns=list(study.drop))
+
+
+def _check_models(study: Study, frame: pd.DataFrame) -> None:
+    """Raise where the data do not suit a model, and say which."""
+    for model, regression in zip(study.top.sections("model"), study.regressions, strict=True):
+        used = [name for name in study.drop if name in _columns(regression)]
+        if used:
+            model.refuse(f"uses {used[0]!r}, which is left out (data.drop).", "formula")
+        if regression.weights is not None:
+            attempt((model, "weights"), require_columns, frame, [regression.weights], _WHAT)
+        attempt(
+            (model, "formula"),
+            Confidential.read,
+            regression,
+            frame,
+            types=study.types,
+            id_column=study.id,
+            missing=study.missing,
+        )
+
+
+def _columns(regression: Regression) -> tuple[str, ...]:
+    return (regression.response, *regression.parsed.predictors)
+
+
+def _synthesizer(study: Study, frame: pd.DataFrame, seed: int) -> Synthesizer:
+    """Fit the plan or take its draws; where that fails, say for which model."""
+    models = study.top.sections("model")
+    every = range(len(models))
+
+    def of(chosen: Sequence[int]) -> Synthesizer:
+        regressions = [study.regressions[k] for k in chosen]
+        options: dict[str, Any] = {
+            "types": study.types,
+            "id": study.id,
+            "missing": study.missing,
+        }
+        if study.draws is None:
+            return fit(regressions, frame, seed=seed, **study.fit, **options)
+        draws = [study.draws[k] for k in chosen]
+        rename = {r.response: study.rename.get(r.response, {}) for r in regressions}
+        if not any(rename.values()):
+            return Synthesizer.from_draws(regressions, frame, draws, **options)
+        return Synthesizer.from_draws(regressions, frame, draws, rename=rename, **options)
+
+    try:
+        return of(every)
+    except SynriskError as error:
+        problem = str(error)
+    for k in every:
+        attempt((models[k], "formula" if study.draws is None else "draws"), of, [k])
+    return study.top.refuse(problem, "model")
+
+
+def _write_draws(synthesizer: Synthesizer, study: Study, staging: Staging) -> None:
+    if study.draws is not None:
+        return
+    for number, model in enumerate(synthesizer.models, 1):
+        name = model.regression.response
+        path = staging.path(_draws_name(number, name))
+        synthesizer.draws(name).to_csv(path, index=False)
+
+
+def _release(study: Study, synthesizer: Synthesizer, seed: int) -> list[Any]:
+    if study.files is not None:
+        return list(study.files)
+    try:
+        return list(synthesizer.synthesize(m=study.m, seed=seed))
+    except DisclosureError as error:
+        problem = f'{error} In a study: drop = ["…"] under [data] leaves columns out.'
+    except SynriskError as error:
+        problem = str(error)
+    section = study.top.section("synthesis" if "synthesis" in study.top.values else "data")
+    return section.refuse(problem)
+
+
+def _write_release(release: Sequence[Any], study: Study, staging: Staging) -> None:
+    """Write the synthetic data, without the records' ids."""
+    if study.files is not None:
+        return
+    for number, dataset in enumerate(release, 1):
+        path = staging.path(_synthetic_name(study, number))
+        shown = dataset if study.id is None else dataset.drop(columns=study.id)
+        if study.format == "csv":
+            shown.to_csv(path, index=False)
+        else:
+            shown.to_parquet(path, index=False)
+
+
+def _evaluate(
+    study: Study, synthesizer: Synthesizer, release: Sequence[Any], *, progress: bool
+) -> AttributeRisk:
+    try:
+        return attribute_risk(synthesizer, list(release), progress=progress, **study.risk)
+    except SyntheticDataError as error:
+        problem, at = str(error), study.top.section("synthesis").where("files")
+    except SynriskError as error:
+        problem, at = str(error), study.top.where("risk")
+    raise SettingsError(f"{at}: {problem}")
+
+
+def write_records(risk: AttributeRisk, id_column: str | None, staging: Staging) -> None:
+    """Write a row a record."""
+    risk.records.to_csv(staging.path(RECORDS), index_label=id_column or "record")
+
+
+def write_summary(
+    risk: AttributeRisk, verdict: Verdict | None, title: str, staging: Staging
+) -> None:
+    """Write what was found, for machines; for inside use."""
+    table = risk.summary()
+    staging.write_json(
+        SUMMARY,
+        {
+            "title": title,
+            "verdict": None if verdict is None else verdict.to_json(),
+            "summary": {str(of): _plain(row) for of, row in table.iterrows()},
+            "estimator": risk.estimator,
+            "n_datasets": risk.n_datasets,
+            "n_draws": risk.n_draws,
+            "notes": list(risk.notes),
+            "findings": risk.diagnostics().to_dict("records"),
+        },
+    )
+
+
+def _plain(row: Mapping[Any, Any] | pd.Series[Any]) -> dict[str, float | None]:
+    """Return numbers with None for NaN, which JSON does not have."""
+    return {str(key): float(v) if np.isfinite(v) else None for key, v in row.items()}
