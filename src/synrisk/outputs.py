@@ -25,6 +25,7 @@ from synrisk.errors import FileError, listed
 
 MANIFEST = "manifest.json"
 _FORMAT = 1
+_HIDDEN = ".synrisk-"  # and the process that made it
 _BLOCK = 1 << 20
 _SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM") if hasattr(signal, name))
 
@@ -101,7 +102,9 @@ def writing(folder: Path, names: Iterable[str]) -> Iterator[Staging]:
             problem = ""
             try:
                 created = _make(folder)
-                staging = Path(tempfile.mkdtemp(prefix=".synrisk-", dir=folder))  # mode 0700
+                _sweep(folder)
+                prefix = f"{_HIDDEN}{os.getpid()}-"
+                staging = Path(tempfile.mkdtemp(prefix=prefix, dir=folder))  # mode 0700
             except OSError as error:
                 problem = error.strerror or type(error).__name__
         if staging is None:
@@ -114,6 +117,26 @@ def writing(folder: Path, names: Iterable[str]) -> Iterator[Staging]:
             for path in created:
                 with contextlib.suppress(OSError):  # not empty: the files are there
                     path.rmdir()
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what killed runs left: they hold confidential values."""
+    for path in folder.glob(f"{_HIDDEN}*-*"):
+        pid = path.name.removeprefix(_HIDDEN).split("-")[0]
+        if pid.isdecimal() and not _is_running(int(pid)):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_running(pid: int) -> bool:
+    if os.name != "posix":  # elsewhere asking may end the process
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _make(folder: Path) -> list[Path]:
@@ -170,7 +193,11 @@ def uninterrupted() -> Iterator[None]:
     def hold(number: int, _: FrameType | None) -> None:
         caught.append(number)
 
-    before = {number: signal.signal(number, hold) for number in _SIGNALS}
+    before = {
+        number: signal.signal(number, hold)
+        for number in _SIGNALS
+        if signal.getsignal(number) not in (signal.SIG_IGN, None)
+    }
     try:
         yield
     finally:

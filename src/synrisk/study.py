@@ -214,6 +214,9 @@ def _models(
     for model in models:
         model.refuse_unknown(("formula", "family", "prior", "weights", "draws", "rename"))
         regression = _regression(model)
+        for earlier, other in zip(models, regressions, strict=False):
+            if regression.response in other.parsed.predictors:  # the earlier one is wrong
+                attempt((earlier, "formula"), Plan.of, [other, regression])
         regressions.append(regression)
         attempt((model, "formula"), Plan.of, regressions)
         file = model.text("draws")
