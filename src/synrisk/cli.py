@@ -6,11 +6,9 @@ import contextlib
 import functools
 import os
 import signal
-import sys
 import tempfile
 import traceback
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from importlib.metadata import version as version_of
 from pathlib import Path
 from types import FrameType
@@ -99,22 +97,6 @@ def _say(message: str) -> None:
     Console(stderr=True, soft_wrap=True, highlight=False).print(f"synrisk: {message}", markup=False)
 
 
-def _show(quiet: bool) -> Callable[[str], AbstractContextManager[object]]:
-    """Return what shows a step on the terminal, with the time that it takes."""
-    console = Console(stderr=True)
-    if quiet or not console.is_terminal:
-        return lambda _: contextlib.nullcontext()
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    def show(step: str) -> AbstractContextManager[object]:
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-        progress = Progress(*columns, console=console, transient=True)
-        progress.add_task(step, total=None)
-        return progress
-
-    return show
-
-
 def _version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"synrisk {version_of('synrisk')}")
@@ -148,7 +130,7 @@ def demo(
     _make_folder(folder)
     for application in APPLICATIONS:
         _place(folder / application.file, application_text(application))
-        done = run(read_study(folder / application.file), show=_show(quiet), progress=not quiet)
+        done = run(read_study(folder / application.file), progress=not quiet)
         if not quiet:
             _tell(done)
         verdicts.append(f"{application.title}: {_outcome(done.verdict)}")
@@ -207,7 +189,7 @@ def run_study(
 
     Example: synrisk run mystudy/study.toml
     """
-    done = run(read_study(study), show=_show(quiet), progress=not quiet and sys.stderr.isatty())
+    done = run(read_study(study), progress=not quiet)
     if not quiet:
         _tell(done)
     return _code(done.verdict)

@@ -6,12 +6,12 @@ import os
 import platform
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,14 +25,12 @@ from synrisk.io import read_table
 from synrisk.outputs import Staging, sha256, writing
 from synrisk.plan import Regression
 from synrisk.preparation import Confidential
+from synrisk.progress import steps
 from synrisk.schema import check_types, require_columns, text_columns
 from synrisk.seeds import checked_seed
 from synrisk.study import Study, attempt
 from synrisk.synthesis import SynthesisWarning
 from synrisk.synthesizer import Synthesizer, fit
-
-# Called with what is being done; the work is within its block.
-Show: TypeAlias = Callable[[str], AbstractContextManager[object]]
 
 RISK, RECORDS, SUMMARY = "risk.nc", "records.csv", "summary.json"
 REPORTS = {"sharing": "report.html", "inside": "report-inside.html"}
@@ -63,23 +61,24 @@ class Done:
     warnings: tuple[str, ...]
 
 
-def run(study: Study, *, show: Show | None = None, progress: bool = False) -> Done:
+def run(study: Study, *, progress: bool = False) -> Done:
     """Run a study and write its folder.
 
     Parameters
     ----------
     study
         What the study file says.
-    show
-        Shows what is being done.
     progress
-        Whether the evaluation shows a bar.
+        Whether to show what is being done, if standard error is a terminal.
     """
-    show = show or (lambda _: nullcontext())
     seeds = {"fit": checked_seed(study.seed)}
     seeds["synthesis"] = seeds["fit"] if study.synthesis_seed is None else study.synthesis_seed
     inputs = _inputs(study)
-    with writing(study.output, _names(study)) as staging, _caught() as said:
+    with (
+        writing(study.output, _names(study)) as staging,
+        _caught() as said,
+        steps(progress) as show,
+    ):
         with show("Reading the confidential data"):
             frame = _read_data(study)
             _check_models(study, frame)
@@ -89,11 +88,8 @@ def run(study: Study, *, show: Show | None = None, progress: bool = False) -> Do
         with show("Synthesizing" if study.files is None else "Reading the synthetic data"):
             release = _release(study, synthesizer, seeds["synthesis"])
             _write_release(release, study, staging)
-        if progress:
-            risk = _evaluate(study, synthesizer, release, progress=True)
-        else:
-            with show("Evaluating the risk"):
-                risk = _evaluate(study, synthesizer, release, progress=False)
+        with show("Evaluating the risk"):
+            risk = _evaluate(study, synthesizer, release, progress=progress)
         with show("Writing the results"):
             verdict = None if study.criteria is None else risk.verdict(study.criteria)
             risk.save(staging.path(RISK))
