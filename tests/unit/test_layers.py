@@ -11,7 +11,7 @@ ORDER = [
     "twins", "posterior", "spellings", "interchange", "kernels", "likelihood", "fitting", "model",
     "archive", "synthesis", "synthesizer", "guesses", "intruder", "elimination", "result",
     "estimators", "uncertainty", "risk", "estimation", "checks", "findings", "tables",
-    "attribute", "datasets", "__init__",
+    "plots", "attribute", "datasets", "__init__",
 ]  # fmt: skip
 ROOT = Path(synrisk.__file__).parent
 
