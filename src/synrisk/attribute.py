@@ -15,6 +15,7 @@ import xarray as xr
 
 from synrisk import tables
 from synrisk.checks import ReleaseChecks, check_release
+from synrisk.criteria import Criteria, Verdict, judge
 from synrisk.errors import (
     DrawsError,
     OptionError,
@@ -141,6 +142,25 @@ class AttributeRisk:
         """Plots: ``risk.plot.probability()``, ``.marginals()``, ``.ranks()`` and others."""
         drawn = Drawn(self._evaluation, self._result, self._labels)
         return Plots(drawn, self._row, self._log_joint)
+
+    def verdict(self, criteria: Criteria) -> Verdict:
+        """Return whether the release keeps the criteria: passed, failed, or cannot be judged.
+
+        Records that were not evaluated (``records=``) count as undecided.
+
+        Parameters
+        ----------
+        criteria
+            The limits: `Criteria`, `Criteria.from_toml` or `Criteria.named`.
+        """
+        return judge(
+            criteria,
+            self._records,
+            self._result.prior_marginals,
+            self._labels.names,
+            self.release_check,
+            self._evaluation.synthesizer.n_records,
+        )
 
     def joint(self, record: Hashable) -> xr.DataArray:
         """Return one record's posterior over all its guesses, a dimension a variable.

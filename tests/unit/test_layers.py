@@ -6,11 +6,11 @@ from pathlib import Path
 import synrisk
 
 ORDER = [
-    "errors", "chunks", "seeds", "executors", "progress", "storage", "io", "schema", "expressions",
-    "transforms", "formula", "families", "priors", "plan", "design", "preparation", "release",
-    "twins", "posterior", "spellings", "interchange", "kernels", "likelihood", "fitting", "model",
-    "archive", "synthesis", "synthesizer", "guesses", "intruder", "elimination", "result",
-    "estimators", "uncertainty", "risk", "estimation", "checks", "findings", "tables",
+    "errors", "settings", "chunks", "seeds", "executors", "progress", "storage", "io", "schema",
+    "expressions", "transforms", "formula", "families", "priors", "plan", "design", "preparation",
+    "release", "twins", "posterior", "spellings", "interchange", "kernels", "likelihood", "fitting",
+    "model", "archive", "synthesis", "synthesizer", "guesses", "intruder", "elimination", "result",
+    "estimators", "uncertainty", "risk", "estimation", "checks", "findings", "tables", "criteria",
     "plots", "attribute", "datasets", "__init__",
 ]  # fmt: skip
 ROOT = Path(synrisk.__file__).parent
