@@ -34,6 +34,8 @@ from synrisk.guesses.even import is_real
 from synrisk.intruder import FromModel, Table, prior_from_json, prior_to_json
 from synrisk.intruder import prior as resolve_prior
 from synrisk.io import TableLike
+from synrisk.plots import Plots
+from synrisk.plots.numbers import Drawn
 from synrisk.posterior import Posterior
 from synrisk.progress import bar
 from synrisk.release import Released, read_release
@@ -134,6 +136,12 @@ class AttributeRisk:
     def diagnostics(self) -> pd.DataFrame:
         """Return what is shaky, why, and what to do: a row a finding, none if all is well."""
         return findings(self._evaluation, self._result, self.release_check)
+
+    @property
+    def plot(self) -> Plots:
+        """Plots: ``risk.plot.probability()``, ``.marginals()``, ``.ranks()`` and others."""
+        drawn = Drawn(self._evaluation, self._result, self._labels)
+        return Plots(drawn, self._row, self._log_joint)
 
     def verdict(self, criteria: Criteria) -> Verdict:
         """Return whether the release keeps the criteria: passed, failed, or cannot be judged.
