@@ -7,7 +7,7 @@ PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 .PHONY: demo applications test lint format bench clean
 
 demo: $(VENV)/.runtime
-	$(BIN)/python examples/demo.py
+	$(BIN)/synrisk demo --folder build/demo
 
 applications: $(VENV)/.runtime
 	$(BIN)/python examples/applications.py
