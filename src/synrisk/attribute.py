@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -39,6 +40,7 @@ from synrisk.plots.numbers import Drawn
 from synrisk.posterior import Posterior
 from synrisk.progress import bar
 from synrisk.release import Released, read_release
+from synrisk.report import Source, write_report
 from synrisk.result import ErrorArrays, RiskArrays
 from synrisk.risk import Evaluation, check_size
 from synrisk.schema import FloatArray, IntArray
@@ -49,6 +51,7 @@ from synrisk.twins import refuse_twins
 EstimatorName: TypeAlias = Literal["auto", "exact", "stacked", "importance", "paper"]
 UnreliableName: TypeAlias = Literal["flag", "raise"]
 JointName: TypeAlias = Literal["auto", "keep", "drop"]
+ReportKind: TypeAlias = Literal["sharing", "inside"]
 
 _ESTIMATORS = ("auto", "exact", "stacked", "importance", "paper")
 _JOINTS = ("auto", "keep", "drop")
@@ -161,6 +164,45 @@ class AttributeRisk:
             self.release_check,
             self._evaluation.synthesizer.n_records,
         )
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        kind: ReportKind = "sharing",
+        criteria: Criteria | None = None,
+        synthetic: TableLike | Sequence[TableLike] | None = None,
+        title: str | None = None,
+    ) -> Path:
+        """Write a report as one HTML file, and its facts as JSON beside it; return its path.
+
+        Parameters
+        ----------
+        path
+            A name that ends in ``.html``.
+        kind
+            ``"sharing"``: nothing about single records, no smallest or largest value, no count
+            below 10. ``"inside"``: everything, with the riskiest records by label, in files that
+            their owner alone can read.
+        criteria
+            The limits that the report opens with a verdict on; None opens it with plain numbers.
+        synthetic
+            The release that was evaluated, for pictures of its distributions and its hash.
+        title
+            The page's title.
+        """
+        source = Source(
+            Drawn(self._evaluation, self._result, self._labels),
+            self._records,
+            self.diagnostics(),
+            self.release_check,
+            self.notes,
+            self.estimator,
+            self.n_draws,
+            self.n_datasets,
+            None if criteria is None else self.verdict(criteria),
+        )
+        return write_report(path, source, kind=kind, synthetic=synthetic, title=title)
 
     def joint(self, record: Hashable) -> xr.DataArray:
         """Return one record's posterior over all its guesses, a dimension a variable.

@@ -18,12 +18,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from synrisk.criteria import FAILED, UNJUDGED, Verdict
-from synrisk.errors import FileError, SynriskError
+from synrisk.criteria import FAILED, UNJUDGED, Criteria, Verdict
+from synrisk.errors import FileError, OptionError, SynriskError, got, listed
 from synrisk.io import read_table
-from synrisk.running import Done, run
+from synrisk.running import Done, report, run
 from synrisk.starting import APPLICATIONS, application_text, guessed_text, sample_text
-from synrisk.study import read_study
+from synrisk.study import KINDS, kinds_of, read_study
 
 WRONG_INPUT, INTERNAL, INTERRUPTED = 2, 70, 130
 _CODES = {FAILED: 1, UNJUDGED: 3}
@@ -182,14 +182,53 @@ def run_study(
 ) -> int:
     """Run a study: fit, synthesize, evaluate the risk, judge it, and write a folder.
 
-    The folder holds the synthetic data, the posterior draws, the risk (risk.nc), a row a record
-    (records.csv), what was found (summary.json), and what it was made of (manifest.json: digests,
-    versions, seeds, settings). All but the report is for inside use, and readable by its owner
-    alone. A second run replaces what the first one wrote.
+    The folder holds the report, the synthetic data, the posterior draws, the risk (risk.nc), a row
+    a record (records.csv), what was found (summary.json), and what it was made of (manifest.json:
+    digests, versions, seeds, settings). All but report.html is for inside use, and readable by its
+    owner alone. A second run replaces what the first one wrote.
 
     Example: synrisk run mystudy/study.toml
     """
     done = run(read_study(study), progress=not quiet)
+    if not quiet:
+        _tell(done)
+    return _code(done.verdict)
+
+
+@app.command("report", epilog=_EXIT_CODES)
+@_guarded
+def make_report(
+    folder: Annotated[
+        Path, typer.Argument(help="A folder that `synrisk run` wrote.", metavar="FOLDER")
+    ],
+    kind: Annotated[
+        str | None,
+        typer.Option("--kind", "-k", help="sharing, inside or both, beside those that are there."),
+    ] = None,
+    criteria: Annotated[
+        Path | None,
+        typer.Option("--criteria", "-c", help="A TOML file of policies, for other limits."),
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option("--policy", "-p", help="A policy of that file, or a built-in one: cell-of-5."),
+    ] = None,
+    title: Annotated[str | None, typer.Option("--title", "-t", help="Another title.")] = None,
+    quiet: Quiet = False,
+) -> int:
+    """Make the report anew from the saved risk; nothing is evaluated again.
+
+    Examples: synrisk report results --kind inside; synrisk report results --policy cell-of-11
+    """
+    if kind is not None and kind not in KINDS:
+        raise OptionError(f"--kind must be one of {listed(KINDS)}; got {got(kind)}.")
+    limits = None
+    if criteria is not None:
+        limits = Criteria.from_toml(criteria, policy)
+    elif policy is not None:
+        limits = Criteria.named(policy)
+    kinds = () if kind is None else kinds_of(kind)
+    done = report(folder, kinds=kinds, criteria=limits, title=title, progress=not quiet)
     if not quiet:
         _tell(done)
     return _code(done.verdict)
@@ -222,6 +261,8 @@ def _tell(done: Done) -> None:
     if done.verdict is not None:
         _print(f"\n{done.verdict}")
     _print(f"\nWritten: {done.folder}")
+    for kind, path in done.reports.items():
+        _print(f"Report for {'sharing' if kind == 'sharing' else 'inside use'}: {path}")
 
 
 def _console() -> Console:

@@ -198,6 +198,20 @@ class Criteria:
             stored["variables"] = {key: one.to_json() for key, one in self.variables.items()}
         return stored
 
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Criteria:
+        """Return what `to_json` stored."""
+        given = dict(stored)
+        variables = given.pop("variables", None)
+        if variables is not None:
+            by_name = all(isinstance(one, dict) for one in variables.values())
+            variables = (
+                {name: cls.from_json(one) for name, one in variables.items()}
+                if by_name
+                else cls.from_json(variables)
+            )
+        return cls(**given, variables=variables)
+
 
 def _problem(key: str, value: object) -> str:
     """Return what is wrong with a limit or a share, or nothing."""

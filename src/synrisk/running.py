@@ -11,18 +11,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 
-from synrisk.attribute import AttributeRisk, attribute_risk
-from synrisk.criteria import Verdict
+from synrisk.attribute import AttributeRisk, ReportKind, attribute_risk
+from synrisk.criteria import Criteria, Verdict
 from synrisk.datasets import load_households
-from synrisk.errors import DisclosureError, SettingsError, SynriskError, SyntheticDataError
+from synrisk.errors import (
+    DisclosureError,
+    FileError,
+    SettingsError,
+    SynriskError,
+    SyntheticDataError,
+)
 from synrisk.findings import ReliabilityWarning
 from synrisk.io import read_table
-from synrisk.outputs import Staging, sha256, writing
+from synrisk.outputs import Staging, read_manifest, sha256, writing
 from synrisk.plan import Regression
 from synrisk.preparation import Confidential
 from synrisk.progress import steps
@@ -33,7 +39,7 @@ from synrisk.synthesis import SynthesisWarning
 from synrisk.synthesizer import Synthesizer, fit
 
 RISK, RECORDS, SUMMARY = "risk.nc", "records.csv", "summary.json"
-REPORTS = {"sharing": "report.html", "inside": "report-inside.html"}
+REPORTS = {"sharing": "report.html", "inside": "report-inside.html"}  # each with .json beside
 _WHAT = "The confidential data"
 _VERSIONS = ("synrisk", "numpy", "numba", "pandas", "scipy")
 
@@ -50,15 +56,23 @@ class Done:
         What the study is called.
     risk, verdict
         The risk; the verdict where there are criteria.
+    kinds
+        The reports that were written.
     warnings
-        What to know about the synthetic data.
+        What else to know.
     """
 
     folder: Path
     title: str
     risk: AttributeRisk
     verdict: Verdict | None
+    kinds: tuple[str, ...]
     warnings: tuple[str, ...]
+
+    @property
+    def reports(self) -> dict[str, Path]:
+        """The reports by kind."""
+        return {kind: self.folder / REPORTS[kind] for kind in self.kinds}
 
 
 def run(study: Study, *, progress: bool = False) -> Done:
@@ -87,25 +101,103 @@ def run(study: Study, *, progress: bool = False) -> Done:
             _write_draws(synthesizer, study, staging)
         with show("Synthesizing" if study.files is None else "Reading the synthetic data"):
             release = _release(study, synthesizer, seeds["synthesis"])
-            _write_release(release, study, staging)
+            synthetic = _write_release(release, study, staging)
         with show("Evaluating the risk"):
             risk = _evaluate(study, synthesizer, release, progress=progress)
         with show("Writing the results"):
-            verdict = None if study.criteria is None else risk.verdict(study.criteria)
             risk.save(staging.path(RISK))
-            write_records(risk, study.id, staging)
-            write_summary(risk, verdict, study.title, staging)
-            staging.commit(
-                {
-                    "title": study.title,
-                    "settings": study.top.values,
-                    "criteria": None if study.criteria is None else study.criteria.to_json(),
-                    "seeds": seeds,
-                    "versions": versions(),
-                    "inputs": inputs,
-                }
+            risk.records.to_csv(staging.path(RECORDS), index_label=study.id or "record")
+        with show("Writing the report"):
+            verdict = _write_findings(
+                staging, risk, synthetic, study.kinds, study.criteria, study.title
             )
-    return Done(study.output, study.title, risk, verdict, tuple(said))
+        staging.commit(
+            {
+                "title": study.title,
+                "settings": study.top.values,
+                "criteria": None if study.criteria is None else study.criteria.to_json(),
+                "kinds": list(study.kinds),
+                "seeds": seeds,
+                "versions": versions(),
+                "inputs": inputs,
+                "synthetic": [_listed(path, study, staging) for path in synthetic],
+            }
+        )
+    return Done(study.output, study.title, risk, verdict, study.kinds, tuple(said))
+
+
+def report(
+    folder: Path,
+    *,
+    kinds: tuple[str, ...] = (),
+    criteria: Criteria | None = None,
+    title: str | None = None,
+    progress: bool = False,
+) -> Done:
+    """Make the reports of a folder anew from the risk that is saved in it.
+
+    Parameters
+    ----------
+    folder
+        What `run` wrote.
+    kinds
+        Reports to write beside those that are there.
+    criteria, title
+        The limits and the title; None keeps those of the last time.
+    progress
+        Whether to show what is being done, if standard error is a terminal.
+    """
+    manifest = _whole_manifest(folder)
+    # All reports of a folder are made anew, so that they agree.
+    chosen = tuple(kind for kind in REPORTS if kind in {*manifest["kinds"], *kinds})
+    title = title or str(manifest["title"])
+    if criteria is None and manifest["criteria"] is not None:
+        criteria = Criteria.from_json(manifest["criteria"])
+    names = [name for kind in chosen for name in _report_names(kind)]
+    synthetic, said = _synthetic_of(folder, manifest)
+    with writing(folder, names) as staging, steps(progress) as show:
+        with show("Reading the risk"):
+            risk = AttributeRisk.load(folder / RISK)
+        with show("Writing the report"):
+            verdict = _write_findings(staging, risk, synthetic, chosen, criteria, title)
+        manifest |= {
+            "title": title,
+            "criteria": None if criteria is None else criteria.to_json(),
+            "kinds": list(chosen),
+        }
+        staging.commit(manifest, keep=True)
+    return Done(folder, title, risk, verdict, chosen, said)
+
+
+def _whole_manifest(folder: Path) -> dict[str, Any]:
+    """Return the manifest of a folder whose risk is as it was written."""
+    if not folder.is_dir():
+        raise FileError(f"There is no folder {folder}.")
+    manifest = read_manifest(folder)
+    wanted = {"title", "criteria", "kinds", "synthetic"}
+    if manifest is None or not wanted <= set(manifest):
+        raise FileError(f"{folder} was not written by synrisk run: it has no manifest of one.")
+    if not manifest.get("complete"):
+        raise FileError(f"The last run into {folder} was stopped while it moved its files; rerun.")
+    if not (folder / RISK).is_file() or sha256(folder / RISK) != manifest["outputs"].get(RISK):
+        raise FileError(f"{folder / RISK} is not the file that synrisk run wrote; run it again.")
+    return manifest
+
+
+def _synthetic_of(
+    folder: Path, manifest: Mapping[str, Any]
+) -> tuple[list[Path] | None, tuple[str, ...]]:
+    """Return the release that was evaluated, or None and why."""
+    paths = [folder / one["file"] for one in manifest["synthetic"]]
+    if all(path.is_file() for path in paths):
+        for path, one in zip(paths, manifest["synthetic"], strict=True):
+            if sha256(path) != one["sha256"]:
+                raise FileError(
+                    f"{path} has changed since its risk was evaluated; run the study again."
+                )
+        return paths, ()
+    said = "The synthetic data are not where they were; the report is without their distributions."
+    return None, (said,)
 
 
 @contextmanager
@@ -140,12 +232,18 @@ def _inputs(study: Study) -> dict[str, str]:
 
 
 def _names(study: Study) -> list[str]:
-    names = [RISK, RECORDS, SUMMARY, *(REPORTS[kind] for kind in study.kinds)]
+    names = [RISK, RECORDS, SUMMARY]
+    names += [name for kind in study.kinds for name in _report_names(kind)]
     if study.files is None:
         names += [_synthetic_name(study, number) for number in range(1, study.m + 1)]
     if study.draws is None:
         names += [_draws_name(k, r.response) for k, r in enumerate(study.regressions, 1)]
     return names
+
+
+def _report_names(kind: str) -> tuple[str, str]:
+    page = REPORTS[kind]
+    return page, str(Path(page).with_suffix(".json"))
 
 
 def _synthetic_name(study: Study, number: int) -> str:
@@ -249,10 +347,11 @@ def _release(study: Study, synthesizer: Synthesizer, seed: int) -> list[Any]:
     return section.refuse(problem)
 
 
-def _write_release(release: Sequence[Any], study: Study, staging: Staging) -> None:
-    """Write the synthetic data, without the records' ids."""
+def _write_release(release: Sequence[Any], study: Study, staging: Staging) -> list[Path]:
+    """Write the synthetic data, without the records' ids; return the files of the release."""
     if study.files is not None:
-        return
+        return list(study.files)
+    paths = []
     for number, dataset in enumerate(release, 1):
         path = staging.path(_synthetic_name(study, number))
         shown = dataset if study.id is None else dataset.drop(columns=study.id)
@@ -260,6 +359,14 @@ def _write_release(release: Sequence[Any], study: Study, staging: Staging) -> No
             shown.to_csv(path, index=False)
         else:
             shown.to_parquet(path, index=False)
+        paths.append(path)
+    return paths
+
+
+def _listed(path: Path, study: Study, staging: Staging) -> dict[str, str]:
+    """Return where a synthetic dataset is, seen from the folder, and its digest."""
+    here = path.name if path.parent == staging.inside else os.path.relpath(path, study.output)
+    return {"file": Path(here).as_posix(), "sha256": sha256(path)}
 
 
 def _evaluate(
@@ -274,22 +381,30 @@ def _evaluate(
     raise SettingsError(f"{at}: {problem}")
 
 
-def write_records(risk: AttributeRisk, id_column: str | None, staging: Staging) -> None:
-    """Write a row a record."""
-    risk.records.to_csv(staging.path(RECORDS), index_label=id_column or "record")
-
-
-def write_summary(
-    risk: AttributeRisk, verdict: Verdict | None, title: str, staging: Staging
-) -> None:
-    """Write what was found, for machines; for inside use."""
-    table = risk.summary()
+def _write_findings(
+    staging: Staging,
+    risk: AttributeRisk,
+    synthetic: list[Path] | None,
+    kinds: tuple[str, ...],
+    criteria: Criteria | None,
+    title: str,
+) -> Verdict | None:
+    """Write the reports, and for machines what was found; return the verdict."""
+    verdict = None if criteria is None else risk.verdict(criteria)
+    for kind in kinds:
+        risk.report(
+            staging.path(REPORTS[kind]),
+            kind=cast("ReportKind", kind),
+            criteria=criteria,
+            synthetic=synthetic,
+            title=title,
+        )
     staging.write_json(
         SUMMARY,
         {
             "title": title,
             "verdict": None if verdict is None else verdict.to_json(),
-            "summary": {str(of): _plain(row) for of, row in table.iterrows()},
+            "summary": {str(of): _plain(row) for of, row in risk.summary().iterrows()},
             "estimator": risk.estimator,
             "n_datasets": risk.n_datasets,
             "n_draws": risk.n_draws,
@@ -297,6 +412,7 @@ def write_summary(
             "findings": risk.diagnostics().to_dict("records"),
         },
     )
+    return verdict
 
 
 def _plain(row: Mapping[Any, Any] | pd.Series[Any]) -> dict[str, float | None]:

@@ -166,8 +166,13 @@ def read_study(path: str | os.PathLike[str]) -> Study:
         files=files,
         risk=_risk(top.section("risk"), Plan.of(regressions).synthesized),
         criteria=_criteria(top, folder, Plan.of(regressions).synthesized),
-        kinds=("sharing", "inside") if kind == "both" else (kind,),
+        kinds=kinds_of(kind),
     )
+
+
+def kinds_of(kind: str) -> tuple[str, ...]:
+    """Return the reports that a word stands for."""
+    return ("sharing", "inside") if kind == "both" else (kind,)
 
 
 def _file(section: Section, folder: Path, name: str, *keys: str | int) -> Path:

@@ -27,17 +27,18 @@ def test_a_study_from_end_to_end(tmp_path):
         assert words in done.stdout
     out = tmp_path / "out"
     names = {path.name for path in out.iterdir()}
-    assert names >= {
+    assert names == {
         "draws1_Income.csv",
         "draws2_Kids.csv",
         "manifest.json",
         "records.csv",
+        "report.html",
+        "report.json",
         "risk.nc",
         "summary.json",
         "synthetic1.csv",
         "synthetic2.csv",
     }
-    assert not [name for name in names if name.startswith(".")]
     manifest = as_json(out / "manifest.json")
     assert manifest["complete"]
     assert manifest["outputs"] == {
@@ -342,7 +343,73 @@ def test_every_commented_choice_of_the_template_is_known(tmp_path):
     assert tried >= 15
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["init", "--help"]])
+def test_the_report_is_made_anew_from_the_folder(tmp_path):
+    study = study_in(tmp_path)
+    synrisk("run", study)
+    out = tmp_path / "out"
+    study.unlink()
+    (tmp_path / "people.csv").unlink()
+    before = {file.name: digest(file) for file in out.iterdir()}
+    done = synrisk("report", out)
+    assert done.exit_code == 0, done.stderr
+    assert {file.name: digest(file) for file in out.iterdir()} == before
+    (tmp_path / "policies.toml").write_text("[strict]\nlift = 0.5\n", encoding="utf-8")
+    done = synrisk(
+        "report", out, "--kind", "inside", "--criteria", tmp_path / "policies.toml",
+        "--title", "Another title",
+    )  # fmt: skip
+    assert done.exit_code == 1
+    assert "Failed (strict)." in done.stdout
+    made = {file.name for file in out.iterdir()}
+    assert made - set(before) == {"report-inside.html", "report-inside.json"}
+    for name in ("report.html", "report-inside.html"):  # all reports of a folder agree
+        page = (out / name).read_text(encoding="utf-8")
+        assert "Another title" in page
+    manifest = as_json(out / "manifest.json")
+    assert manifest["complete"]
+    assert manifest["criteria"]["name"] == "strict"
+    assert manifest["outputs"] == {
+        name: digest(out / name) for name in sorted(made - {"manifest.json"})
+    }
+    assert as_json(out / "summary.json")["verdict"]["outcome"] == "failed"
+    assert synrisk("report", out, "--policy", "cell-of-5", "-q").exit_code == 1
+
+
+def test_the_report_for_sharing_names_nobody(tmp_path):
+    synrisk(
+        "run", study_in(tmp_path, STUDY.replace("[criteria]\nlift = 50", "[criteria]\nlift = 2"))
+    )
+    for name in ("report.html", "report.json"):
+        text = (tmp_path / "out" / name).read_text(encoding="utf-8")
+        assert not [label for label in table()["CaseID"].astype(str) if label in text]
+
+
+def test_mistakes_about_a_folder(tmp_path):
+    synrisk("run", study_in(tmp_path))
+    out = tmp_path / "out"
+    for arguments, message in (
+        ([tmp_path / "none"], "There is no folder"),
+        ([tmp_path], "was not written by synrisk run"),
+        ([out, "--kind", "public"], "--kind must be one of sharing, inside, both; got 'public'"),
+        ([out, "--policy", "cell-of-7"], "There is no policy 'cell-of-7'"),
+    ):
+        done = synrisk("report", *arguments)
+        assert done.exit_code == 2
+        assert message in done.stderr
+    (out / "synthetic1.csv").rename(tmp_path / "moved.csv")
+    done = synrisk("report", out)
+    assert done.exit_code == 0
+    assert "The synthetic data are not where they were" in done.stdout
+    (out / "synthetic1.csv").write_text("changed", encoding="utf-8")
+    assert "has changed since its risk was evaluated" in synrisk("report", out).stderr
+    with (out / "risk.nc").open("ab") as file:
+        file.write(b"x")
+    assert "is not the file that synrisk run wrote" in synrisk("report", out).stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["run", "--help"], ["init", "--help"], ["report", "--help"]]
+)
 def test_help_teaches_by_example(arguments):
     done = synrisk(*arguments)
     assert done.exit_code == 0

@@ -28,12 +28,13 @@ def run(script, folder, *arguments):
 def test_the_demo_runs_the_applications_and_says_where_it_wrote(tmp_path):
     done = synrisk("demo", "--folder", tmp_path / "demo")
     assert done.exit_code == 0, done.stderr
-    for words in ("Race, given income: passed", "LogIncome", "KidsCount", "Note:"):
+    for words in ("Race, given income: passed", "LogIncome", "KidsCount", "Note:", "report.html"):
         assert words in done.stdout
     for name in ("race", "income", "kids"):
         records = pd.read_csv(tmp_path / "demo" / name / "records.csv", index_col=0)
         assert len(records) == 5126
         assert records["probability"].between(0, 1).all()
+        assert (tmp_path / "demo" / name / "report.html").is_file()
 
 
 def test_the_applications_are_written_beside_the_papers_findings(tmp_path):

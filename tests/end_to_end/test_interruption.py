@@ -39,6 +39,7 @@ MOMENTS = {
     "well into evaluating": (made("synthetic2.csv"), 0.2),
     "saving the risk": (made(".synrisk-*"), 0.0),
     "records": (made("records.csv"), 0.0),
+    "drawing the report": (made("records.csv"), 0.3),
     "summary": (made("summary.json"), 0.0),
     "moving in": (placed("manifest.json"), 0.0),
     "last file": (placed("synthetic2.csv"), 0.0),

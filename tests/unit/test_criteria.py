@@ -245,6 +245,18 @@ def test_records_names_those_over_a_limit_and_the_undecided():
     assert judged.records.loc["case0", "probability"] == "over"
 
 
+@pytest.mark.parametrize(
+    "criteria",
+    [
+        sr.Criteria(probability=0.2, lift=2, share=0.1, name="ours"),
+        sr.Criteria(variables={"y": sr.Criteria(lift=2, share=0.1), "share": sr.Criteria(lift=3)}),
+        sr.Criteria.named("cell-of-5"),
+    ],
+)
+def test_criteria_come_back_from_json(criteria):
+    assert sr.Criteria.from_json(json.loads(json.dumps(criteria.to_json()))) == criteria
+
+
 def test_json_holds_no_label_and_comes_back():
     criteria = sr.Criteria(lift=2, variables={"y": sr.Criteria(probability=0.5)}, name="ours")
     judged = judge(criteria, records([0.3] * 3), np.full((3, 1), 0.2), ("y",), checks(), 3)

@@ -14,7 +14,7 @@ from synrisk.guesses import Grid
 from synrisk.result import TIE, ErrorArrays, RiskArrays
 from synrisk.risk import Evaluation
 from synrisk.schema import BoolArray, Factor, FloatArray, IntArray
-from synrisk.tables import Labels
+from synrisk.tables import Labels, difference
 
 JOINT = "joint"
 MEASURES = {
@@ -89,6 +89,12 @@ class Drawn:
             grid.present.sum(axis=1),
             self.errors.mcse[:, 1 + axis],
         )
+
+    def difference(self, axis: int) -> FloatArray:
+        """Return |best guess − truth| of one variable, 0 or 1 for levels without order."""
+        grid, rows = self.grids[axis], np.arange(len(self.labels.records))
+        best = grid.values[rows, self.result.best[:, axis]]
+        return difference(self.labels.families[axis], best, grid.values[rows, grid.truth])
 
     def measure(self, measure: Any, of: str) -> FloatArray:
         """Return a measure of risk by record, or raise where there is none."""

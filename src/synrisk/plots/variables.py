@@ -28,7 +28,6 @@ from synrisk.plots.style import (
     text,
 )
 from synrisk.schema import Factor, FloatArray, IntArray
-from synrisk.tables import difference
 
 _MOST_BARS = 50
 _MOST_TOLD_APART = 5  # datasets with a line and a name of their own
@@ -37,9 +36,7 @@ _MOST_TOLD_APART = 5  # datasets with a line and a name of their own
 def draw_difference(ax: Axes, drawn: Drawn, axis: int) -> None:
     """Draw |best guess − truth| of one variable."""
     family, name = drawn.labels.families[axis], text(drawn.labels.names[axis])
-    grid, rows = drawn.grids[axis], np.arange(len(drawn.labels.records))
-    best = grid.values[rows, drawn.result.best[:, axis]]
-    off = difference(family, best, grid.values[rows, grid.truth])
+    off = drawn.difference(axis)
     n = f"n = {counted(len(off), 'record')}"
     if not family.is_ordered:
         shares = [float((off == 0).mean()), float((off != 0).mean())]
