@@ -328,7 +328,7 @@ class Reason:
         raise NotImplementedError
 
     def to_json(self, *, sharing: bool = False) -> dict[str, Any]:
-        """Return it as JSON has it; with `sharing` small counts are null."""
+        """Return it as JSON has it; with `sharing` small counts are null, others in tens."""
         raise NotImplementedError
 
 
@@ -375,7 +375,8 @@ class LimitReason(Reason):
         if self.n_over or self.share:
             text += f"; it may for {f'{_percent(self.share)} of them' if self.share else 'nobody'}"
         if self.n_undecided:
-            others = "others" if n_undecided is None else f"{n_undecided:,}"
+            about = "about " if sharing else ""
+            others = "others" if n_undecided is None else f"{about}{n_undecided:,}"
             text += f"; for {others} this cannot be said ({listed(self.undecided)})"
         text += "."
         if self.n_before:
@@ -393,9 +394,10 @@ class LimitReason(Reason):
             return f"none of {everyone}"
         if n_over == self.n_records:
             return f"all {everyone}"
+        if n_over is not None and sharing:
+            return f"about {n_over:,} of {everyone}"
         if n_over is not None:
-            share = f"{_percent(self.n_over / self.n_records)}"
-            return f"{n_over:,} of {everyone} ({share})"
+            return f"{n_over:,} of {everyone} ({_percent(n_over / self.n_records)})"
         if hidden:
             return f"some of {everyone}"
         if self.n_over < LEAST_SHARED:
@@ -415,7 +417,7 @@ class LimitReason(Reason):
         return f"{whose} {'multiplies' if verb == 'multiply' else verb + 's'}{more}"
 
     def _shared(self) -> tuple[int | None, int | None]:
-        """Return the counts that outsiders may see; None for one that they may not."""
+        """Return the counts that outsiders may see, in tens; None for one that they may not."""
         # That nobody exceeds a limit which nobody may is what "passed" says.
         if self.outcome == PASSED and self.share == 0:
             return 0, 0
@@ -427,7 +429,7 @@ class LimitReason(Reason):
         return n_over, n_undecided
 
     def to_json(self, *, sharing: bool = False) -> dict[str, Any]:
-        """Return it as JSON has it; with `sharing` small counts are null."""
+        """Return it as JSON has it; with `sharing` small counts are null, others in tens."""
         n_over, n_undecided = self._shared() if sharing else (self.n_over, self.n_undecided)
         hidden = sharing and self.n_records < LEAST_SHARED
         stored: dict[str, Any] = {
@@ -534,7 +536,8 @@ class Verdict:
         ----------
         sharing
             Whether the words may leave the office: then there is no count below 10, nor one that
-            leaves fewer than 10 of the records, and nothing about single records.
+            leaves fewer than 10 of the records, others are in tens, and there is nothing about
+            single records.
         """
         order: list[Outcome] = [self.outcome, FAILED, UNJUDGED, PASSED]
         ranked = sorted(self.reasons, key=lambda reason: order.index(reason.outcome))
@@ -716,8 +719,14 @@ def _release_reason(checks: ReleaseChecks | None, variables: tuple[str, ...]) ->
 
 
 def _shareable(n: int, n_records: int) -> int | None:
-    """Return a count that outsiders may see, or None."""
-    return n if LEAST_SHARED <= n <= n_records - LEAST_SHARED else None
+    """Return a count as outsiders may see it, or None.
+
+    In tens, so that the counts of two limits cannot be subtracted to a few records.
+    """
+    if not LEAST_SHARED <= n <= n_records - LEAST_SHARED:
+        return None
+    tens = 10 * round(n / 10)
+    return tens if tens <= n_records - LEAST_SHARED else tens - 10
 
 
 def _percent(share: float) -> str:

@@ -94,7 +94,7 @@ class Staging:
 @contextmanager
 def writing(folder: Path, names: Iterable[str]) -> Iterator[Staging]:
     """Yield a place to make the files `names` of a folder; nothing is left of it if that fails."""
-    _refuse_others(folder, names)
+    check_folder(folder, names)
     created: list[Path] = []
     staging: Path | None = None
     try:
@@ -167,7 +167,8 @@ def _outputs(folder: Path) -> dict[str, str]:
     }
 
 
-def _refuse_others(folder: Path, names: Iterable[str]) -> None:
+def check_folder(folder: Path, names: Iterable[str]) -> None:
+    """Raise where the files `names` of a folder are not an earlier run's."""
     if folder.exists() and not folder.is_dir():
         raise FileError(f"{folder} is a file; the results need a folder.")
     own = _outputs(folder)

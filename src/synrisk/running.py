@@ -25,10 +25,11 @@ from synrisk.errors import (
     SettingsError,
     SynriskError,
     SyntheticDataError,
+    counted,
 )
 from synrisk.findings import ReliabilityWarning
 from synrisk.io import read_table
-from synrisk.outputs import Staging, read_manifest, sha256, writing
+from synrisk.outputs import Staging, check_folder, read_manifest, sha256, writing
 from synrisk.plan import Regression
 from synrisk.preparation import Confidential
 from synrisk.progress import steps
@@ -88,6 +89,7 @@ def run(study: Study, *, progress: bool = False) -> Done:
     seeds = {"fit": checked_seed(study.seed)}
     seeds["synthesis"] = seeds["fit"] if study.synthesis_seed is None else study.synthesis_seed
     inputs = _inputs(study)
+    attempt((study.top, "output"), check_folder, study.output, _names(study))
     with (
         writing(study.output, _names(study)) as staging,
         _caught() as said,
@@ -268,6 +270,11 @@ def _read_data(study: Study) -> pd.DataFrame:
         attempt((section, "types", name), check_types, {name: declared}, frame)
     if study.id is not None:
         attempt((section, "id"), require_columns, frame, [study.id], _WHAT)
+        n_repeated = int(frame[study.id].duplicated().sum())
+        if n_repeated:
+            section.refuse(
+                f"repeats {counted(n_repeated, 'label')}; every record needs its own.", "id"
+            )
     for k, name in enumerate(study.drop):
         attempt((section, "drop", k), require_columns, frame, [name], _WHAT)
     return frame.drop(columns=list(study.drop))

@@ -47,6 +47,11 @@ _EVEN: dict[str, tuple[Any, tuple[str, ...]]] = {
     "additive": (Additive, ("below", "above", "within")),
     "interval": (Interval, ("low", "high", "within")),
 }
+_GUESSES = (
+    'must be a number, "all levels", or one of { relative = 11, below = 0.1, above = 0.1 }, '
+    "{ additive = 11, below = 5, above = 5 }, { interval = 11, low = 0, high = 100 }, "
+    "{ values = [1, 2, 3] }."
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -339,9 +344,10 @@ def _intruder_prior(section: Section) -> Any:
 def _guesses(section: Section, name: str) -> Any:
     """Return the guesses of one variable: a number, "all levels", or a table."""
     value = section.values[name]
-    if isinstance(value, str):
-        section.choice(name, ("all levels",), "")
+    if value == "all levels":
         return AllLevels()
+    if isinstance(value, str):
+        section.refuse(_GUESSES, name)
     if not isinstance(value, dict):
         return section.whole(name, least=2)
     own = section.section(name)
@@ -351,22 +357,23 @@ def _guesses(section: Section, name: str) -> Any:
         return Values(value["values"])
     kinds = [kind for kind in _EVEN if kind in value]
     if len(kinds) != 1:
-        own.refuse(
-            'must be a number, "all levels", or one of { relative = 11, below = 0.1, above = 0.1 }'
-            ", { additive = 11, below = 5, above = 5 }, { interval = 11, low = 0, high = 100 }, "
-            "{ values = [1, 2, 3] }."
-        )
-    strategy, known = _EVEN[kinds[0]]
-    own.refuse_unknown((kinds[0], *known))
-    n = own.whole(kinds[0], least=2)
-    given = {key: value[key] for key in known if key in value}
+        own.refuse(_GUESSES)
+    return _even(own, kinds[0])
+
+
+def _even(own: Section, kind: str) -> Any:
+    """Return evenly spaced guesses."""
+    strategy, known = _EVEN[kind]
+    own.refuse_unknown((kind, *known))
+    n = own.whole(kind, least=2)
+    given = {key: own.values[key] for key in known if key in own.values}
     for key, one in given.items():
         if key != "within" and (isinstance(one, bool) or not isinstance(one, int | float)):
             own.refuse("must be a number.", key)
     if "within" in given:
         given["within"] = _within(own)
     required = {"additive": ("below", "above"), "interval": ("low", "high")}
-    for key in required.get(kinds[0], ()):
+    for key in required.get(kind, ()):
         if key not in given:
             own.refuse(f"lacks {key}, in the variable's units.")
     return attempt((own,), strategy, n, **given)

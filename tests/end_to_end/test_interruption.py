@@ -82,7 +82,7 @@ def check_whole(out):
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_interrupted_runs_leave_all_or_nothing(tmp_path, moment):
-    path = study_in(tmp_path, data=table(3000))
+    path = study_in(tmp_path, data=table(1500))
     out = tmp_path / "out"
     code, words = interrupt(start(path), out, MOMENTS[moment])
     late = moment in ("summary", "moving in", "last file")
@@ -100,7 +100,7 @@ def test_interrupted_runs_leave_all_or_nothing(tmp_path, moment):
 
 @pytest.mark.parametrize("moment", ["evaluating", "records"])
 def test_what_an_earlier_run_wrote_stays_until_the_new_is_whole(tmp_path, moment):
-    path = study_in(tmp_path, data=table(3000))
+    path = study_in(tmp_path, data=table(1500))
     out = tmp_path / "out"
     assert synrisk("run", path, "-q").exit_code == 0
     before = as_json(out / "manifest.json")
@@ -112,7 +112,7 @@ def test_what_an_earlier_run_wrote_stays_until_the_new_is_whole(tmp_path, moment
 
 
 def test_termination_is_an_interruption_too(tmp_path):
-    path = study_in(tmp_path, data=table(3000))
+    path = study_in(tmp_path, data=table(1500))
     code, _ = interrupt(start(path), tmp_path / "out", MOMENTS["evaluating"], signal.SIGTERM)
     assert code == 130
     assert not (tmp_path / "out").exists()
@@ -120,7 +120,7 @@ def test_termination_is_an_interruption_too(tmp_path):
 
 def test_after_a_kill_the_next_run_still_knows_its_files(tmp_path):
     """Nothing can be cleaned up then: the next run does, by the manifest and the process's id."""
-    path = study_in(tmp_path, data=table(3000))
+    path = study_in(tmp_path, data=table(1500))
     out = tmp_path / "out"
     interrupt(start(path), out, MOMENTS["moving in"], signal.SIGKILL)
     assert synrisk("run", path, "-q").exit_code == 0

@@ -27,6 +27,14 @@ MISTAKES = {
         ('"CaseID"', '"CaseId"'),
         r"line 7, data\.id: .*no column 'CaseId'\. Did you mean 'CaseID'\?",
     ),
+    "an id that repeats": (
+        ('"CaseID"', '"Owner"'),
+        r"line 7, data\.id: repeats 118 labels; every record needs its own",
+    ),
+    "a file for a folder": (
+        ('"out"', '"people.csv"'),
+        r"line 3, output: .*people\.csv is a file; the results need a folder",
+    ),
     "misspelt predictor": (
         ("~ Spending", "~ Spendings"),
         r"line 10, model\[1\]\.formula: .*no column 'Spendings'\. Did you mean 'Spending'\?",
