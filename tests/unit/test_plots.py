@@ -1,10 +1,12 @@
 """Plots: where lines and bars stand, what degenerate input does, and a few whole pictures."""
 
+import sys
 import warnings
 from dataclasses import replace
 from functools import cache
 from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import matplotlib as mpl
 import numpy as np
@@ -359,6 +361,15 @@ def test_interactive_figures_are_known_to_pyplot():
     risk, _ = pair()
     with mpl.rc_context({"interactive": True}):
         ax = risk.plot.probability()
+    assert pyplot.get_fignums() == [ax.figure.number]
+    pyplot.close(ax.figure)
+
+
+def test_a_notebooks_figures_are_known_to_pyplot(monkeypatch):
+    risk, _ = pair()
+    shell = SimpleNamespace(kernel=object())
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    ax = risk.plot.probability()
     assert pyplot.get_fignums() == [ax.figure.number]
     pyplot.close(ax.figure)
 

@@ -8,6 +8,7 @@ import stat
 from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -164,7 +165,7 @@ def test_every_bar_of_a_shared_report_stands_for_ten_records(tmp_path):
             assert all(9 < share * 240 < 231 for share in curve["shares"])
     assert kinds == {"histogram", "levels", "exceedance"}
     levels = next(p for p in facts["figures"] if p["title"].endswith("values: r"))
-    assert levels["levels"][-1] == "(2 levels together)"
+    assert levels["levels"][-1] == "(2 pooled)"
     values = next(p for p in facts["figures"] if NAME in p["title"] and "synthetic" in p)
     assert values["edges"][-1] < 200 < data[NAME].max()
 
@@ -198,7 +199,7 @@ def test_the_page_is_whole_and_accessible(kind, tmp_path):
     assert [name for name in ids if name in SECTIONS] == list(SECTIONS)
     assert len(page.named("h1")) == 1
     levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch("h[1-6]", tag)]
-    assert all(b - a <= 1 for a, b in zip(levels, levels[1:], strict=False))
+    assert all(b - a <= 1 for a, b in pairwise(levels))
     pictures = page.named("svg")
     assert len(pictures) == len(page.named("figure")) >= 10
     assert all(one["role"] == "img" and len(one["aria-label"]) > 40 for one in pictures)
