@@ -192,7 +192,9 @@ def test_distributions_take_files_and_refuse_what_does_not_fit(tmp_path):
 
 
 def test_a_records_heat_map_holds_its_table_and_marks_the_truth():
-    risk, _ = pair()
+    synthesizer, release = two_gaussians()
+    aside = {"b": sr.Additive(9, 1.0, 3.0), "c": sr.Additive(7, 2.0, 1.0)}
+    risk = sr.attribute_risk(synthesizer, release, guesses=aside)
     ax = risk.plot.record(17)
     np.testing.assert_allclose(ax.images[0].get_array(), risk.joint(17).to_numpy())
     ranking = risk.ranking(17)
