@@ -41,11 +41,9 @@ def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     risk.summary().to_csv(FOLDER / "summary.csv")
     risk.records.to_csv(FOLDER / "records.csv")
-    report = risk.report(FOLDER / "report.html", synthetic=release)
     for number, dataset in enumerate(release, 1):
         dataset.to_csv(FOLDER / f"synthetic{number}.csv", index=False)
     print()
-    print(f"A report that may be shared: {report}, and its facts as JSON beside it.")
     print(f"Written: {FOLDER / 'summary.csv'}, a row a record in {FOLDER / 'records.csv'}, and")
     print(f"the release in {FOLDER / 'synthetic1.csv'} and the two beside it.")
 

@@ -5,6 +5,8 @@ import html
 import json
 import re
 import stat
+import subprocess
+import sys
 from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
@@ -401,6 +403,14 @@ def test_wrong_arguments_are_refused(options, error, message, tmp_path):
     with pytest.raises(error, match=message):
         risk.report(path, **options)
     assert not list(tmp_path.iterdir())
+
+
+def test_what_a_report_needs_is_imported_when_one_is_written():
+    code = "import synrisk, sys; print([m for m in ('jinja2', 'matplotlib') if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.strip() == "[]"
 
 
 def test_another_release_is_refused(tmp_path):
