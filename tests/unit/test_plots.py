@@ -1,10 +1,12 @@
 """Plots: where lines and bars stand, what degenerate input does, and a few whole pictures."""
 
+import sys
 import warnings
 from dataclasses import replace
 from functools import cache
 from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import matplotlib as mpl
 import numpy as np
@@ -190,7 +192,9 @@ def test_distributions_take_files_and_refuse_what_does_not_fit(tmp_path):
 
 
 def test_a_records_heat_map_holds_its_table_and_marks_the_truth():
-    risk, _ = pair()
+    synthesizer, release = two_gaussians()
+    aside = {"b": sr.Additive(9, 1.0, 3.0), "c": sr.Additive(7, 2.0, 1.0)}
+    risk = sr.attribute_risk(synthesizer, release, guesses=aside)
     ax = risk.plot.record(17)
     np.testing.assert_allclose(ax.images[0].get_array(), risk.joint(17).to_numpy())
     ranking = risk.ranking(17)
@@ -359,6 +363,15 @@ def test_interactive_figures_are_known_to_pyplot():
     risk, _ = pair()
     with mpl.rc_context({"interactive": True}):
         ax = risk.plot.probability()
+    assert pyplot.get_fignums() == [ax.figure.number]
+    pyplot.close(ax.figure)
+
+
+def test_a_notebooks_figures_are_known_to_pyplot(monkeypatch):
+    risk, _ = pair()
+    shell = SimpleNamespace(kernel=object())
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    ax = risk.plot.probability()
     assert pyplot.get_fignums() == [ax.figure.number]
     pyplot.close(ax.figure)
 

@@ -5,6 +5,8 @@ import html
 import json
 import re
 import stat
+import subprocess
+import sys
 from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
@@ -165,7 +167,7 @@ def test_every_bar_of_a_shared_report_stands_for_ten_records(tmp_path):
             assert all(9 < share * 240 < 231 for share in curve["shares"])
     assert kinds == {"histogram", "levels", "exceedance"}
     levels = next(p for p in facts["figures"] if p["title"].endswith("values: r"))
-    assert levels["levels"][-1] == "(2 levels together)"
+    assert levels["levels"][-1] == "(2 pooled)"
     values = next(p for p in facts["figures"] if NAME in p["title"] and "synthetic" in p)
     assert values["edges"][-1] < 200 < data[NAME].max()
 
@@ -401,6 +403,14 @@ def test_wrong_arguments_are_refused(options, error, message, tmp_path):
     with pytest.raises(error, match=message):
         risk.report(path, **options)
     assert not list(tmp_path.iterdir())
+
+
+def test_what_a_report_needs_is_imported_when_one_is_written():
+    code = "import synrisk, sys; print([m for m in ('jinja2', 'matplotlib') if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.strip() == "[]"
 
 
 def test_another_release_is_refused(tmp_path):

@@ -114,7 +114,10 @@ def test_levels_with_few_records_stand_together():
     ("text", "said"),
     [
         ("3 confidential records left out.", "fewer than 10 confidential records left out."),
-        ("1 record is not reliable.", "fewer than 10 record is not reliable."),
+        ("1 record is not reliable.", "fewer than 10 records are not reliable."),
+        ("1 value was cut.", "fewer than 10 values were cut."),
+        ("9 records are shaky.", "fewer than 10 records are shaky."),
+        ("2,000 rows of it.", "2,000 rows of it."),
         ("For 37 records nothing.", "For 37 records nothing."),
         ("For 1,497 records nothing.", "For all but fewer than 10 records nothing."),
         ("All 1,500 records.", "All 1,500 records."),

@@ -121,10 +121,13 @@ def _draw_histogram(ax: Axes, picture: Mapping[str, Any]) -> None:
     synthetic = picture.get("synthetic", ())
     if synthetic:
         handles, labels = [bars], ["confidential"]
+    highest = float(heights.max())
     for k, of_dataset in enumerate(synthetic):
         few = len(synthetic) <= _MOST_TOLD_APART
+        outline = np.array(of_dataset) / np.diff(edges)
+        highest = max(highest, float(outline.max()))
         line = ax.stairs(
-            np.array(of_dataset) / np.diff(edges),
+            outline,
             edges,
             color=COLOURS[1 + k] if few else VERMILLION,
             linestyle=DASHES[k] if few else "-",
@@ -136,11 +139,17 @@ def _draw_histogram(ax: Axes, picture: Mapping[str, Any]) -> None:
     if picture["line"] is not None:
         handles.append(ax.axvline(picture["line"], color=_INK, linestyle="--", linewidth=1.4))
         labels.append(f"{picture['line_label']} ({picture['line']:.4g})")
-    ax.set_ylim(0.0, 1.22 * float(heights.max()))  # room for the legend
+    ax.set_ylim(0.0, 1.04 * highest)
     plain_axis(ax)
     if picture["whole"]:
         ax.xaxis.set_major_locator(MaxNLocator(8, integer=True))
-    legend(ax, handles, labels, loc="upper right", ncols=min(len(labels), 2))
+    _legend(ax, handles, labels)
+
+
+def _legend(ax: Axes, handles: list[Any], labels: list[str]) -> None:
+    """Add a legend over the axes, where it hides nothing."""
+    n_columns = 1 if max((len(label) for label in labels), default=0) > 34 else 2
+    legend(ax, handles, labels, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=n_columns)
 
 
 def _name(k: int, m: int) -> str:
@@ -173,9 +182,9 @@ def _draw_levels(ax: Axes, picture: Mapping[str, Any]) -> None:
     level_ticks(ax, list(picture["levels"]))
     ax.set_xlim(-0.7, len(shares) - 0.3)
     highest = max([*shares, *(share for one in synthetic for share in one)])
-    ax.set_ylim(0.0, 1.25 * highest)
+    ax.set_ylim(0.0, 1.04 * highest)
     ax.yaxis.set_major_formatter(PercentFormatter(1.0))
-    legend(ax, handles, labels, loc="upper right", ncols=2)
+    _legend(ax, handles, labels)
 
 
 def _draw_exceedance(ax: Axes, picture: Mapping[str, Any]) -> None:
@@ -199,7 +208,7 @@ def _draw_exceedance(ax: Axes, picture: Mapping[str, Any]) -> None:
     ax.yaxis.set_minor_formatter(NullFormatter())
     ax.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g} %"))
     plain_axis(ax)
-    legend(ax, handles, labels)
+    _legend(ax, handles, labels)
 
 
 _DRAWN = {

@@ -243,9 +243,7 @@ def _levels(
     codes = pooled_levels(sizes, told.least if told.sharing else 0)
     counts = np.array([told.rounded(sum(sizes[code] for code in members)) for members in codes])
     labels = [
-        str(variable.levels[members[0]])
-        if len(members) == 1
-        else f"({len(members)} levels together)"
+        str(variable.levels[members[0]]) if len(members) == 1 else f"({len(members)} pooled)"
         for members in codes
     ]
     synthetic = [

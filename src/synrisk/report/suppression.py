@@ -19,8 +19,10 @@ from synrisk.schema import FloatArray
 FEW = f"fewer than {LEAST_SHARED}"
 _N_BINS = 36
 _COUNTED = re.compile(
-    r"(?<![\d.,#=])(\d{1,3}(?:,\d{3})+|\d+)(?= (?:\w+ )?(?:record|row|value|label|people)s?\b)"
+    r"(?<![\d.,#=])(?P<n>\d{1,3}(?:,\d{3})+|\d+)(?P<kind> (?:\w+ )?(?:record|row|value|label))s?\b"
+    r"(?P<verb> is| has| was)?"
 )
+_PLURAL = {" is": " are", " has": " have", " was": " were"}
 
 
 @dataclass(frozen=True)
@@ -142,10 +144,11 @@ class Discretion:
             return text
 
         def tell(found: re.Match[str]) -> str:
-            n = int(found[1].replace(",", ""))
-            if n < LEAST_SHARED:
-                return FEW
-            return f"all but {FEW}" if total - LEAST_SHARED < n < total else found[1]
+            n = int(found["n"].replace(",", ""))
+            if LEAST_SHARED <= n <= total - LEAST_SHARED or n == total:
+                return found[0]
+            told = FEW if n < LEAST_SHARED else f"all but {FEW}" if n < total else found["n"]
+            return f"{told}{found['kind']}s{_PLURAL.get(found['verb'], '')}"
 
         return _COUNTED.sub(tell, text)
 
