@@ -23,7 +23,7 @@ from synrisk.errors import FileError, OptionError, SynriskError, got, listed
 from synrisk.io import read_table
 from synrisk.running import Done, report, run
 from synrisk.starting import APPLICATIONS, application_text, guessed_text, sample_text
-from synrisk.study import KINDS, kinds_of, read_study
+from synrisk.study import REPORT_KINDS, kinds_of, read_study
 
 WRONG_INPUT, INTERNAL, INTERRUPTED = 2, 70, 130
 _CODES = {FAILED: 1, UNJUDGED: 3}
@@ -34,7 +34,11 @@ _EXIT_CODES = (
 
 app = typer.Typer(
     name="synrisk",
-    help="What could an intruder learn about each person from this synthetic data?",
+    help=(
+        "What could an intruder learn about each person from this synthetic data?\n\n"
+        "Begin with: synrisk init mystudy --data people.csv\n\n"
+        "Then: synrisk run mystudy/study.toml"
+    ),
     epilog=_EXIT_CODES,
     no_args_is_help=True,
     add_completion=False,
@@ -133,7 +137,7 @@ def demo(
         done = run(read_study(folder / application.file), progress=not quiet)
         if not quiet:
             _tell(done)
-        verdicts.append(f"{application.title}: {_outcome(done.verdict)}")
+        verdicts.append(f"{application.title}: {_outcome(done.verdict)}; {done.reports['sharing']}")
     if not quiet:
         _print("\n".join(["", *verdicts]))
         _print("Try your own data: synrisk init --data people.csv")
@@ -220,8 +224,8 @@ def make_report(
 
     Examples: synrisk report results --kind inside; synrisk report results --policy cell-of-11
     """
-    if kind is not None and kind not in KINDS:
-        raise OptionError(f"--kind must be one of {listed(KINDS)}; got {got(kind)}.")
+    if kind is not None and kind not in REPORT_KINDS:
+        raise OptionError(f"--kind must be one of {listed(REPORT_KINDS)}; got {got(kind)}.")
     limits = None
     if criteria is not None:
         limits = Criteria.from_toml(criteria, policy)

@@ -33,6 +33,7 @@ UNJUDGED: Outcome = "cannot be judged"
 LEAST_SHARED = 10  # counts below are not told to outsiders, nor is what they leave of the whole
 _CONFIDENCE = 1.96
 _MEASURES: tuple[Measure, ...] = ("probability", "lift", "log_odds_range")
+KEYS = (*_MEASURES, "share", "variables")  # of a policy in TOML
 _WANTED = {
     "probability": "a number from 0 to 1",
     "lift": "a number above 0 (2: the release at most doubles the probability)",
@@ -179,7 +180,7 @@ class Criteria:
     @classmethod
     def from_section(cls, section: Section, name: str | None = None) -> Criteria:
         """Read the limits of one table of a TOML file."""
-        section.refuse_unknown((*_MEASURES, "share", "variables"))
+        section.refuse_unknown(KEYS)
         variables: Any = None
         if "variables" in section.values:
             variables = _variables_from(section.section("variables"))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, ParamSpec, TypeVar, cast
 
-from synrisk.criteria import Criteria
+from synrisk.criteria import KEYS, Criteria
 from synrisk.errors import SettingsError, SynriskError, listed, nearest
 from synrisk.guesses import Additive, AllLevels, Interval, Relative, Values
 from synrisk.intruder import TruthFactor
@@ -25,7 +25,7 @@ Made = TypeVar("Made")
 Given = ParamSpec("Given")
 
 SAMPLES = ("households",)
-KINDS = ("sharing", "inside", "both")
+REPORT_KINDS = ("sharing", "inside", "both")
 FORMATS = ("csv", "parquet")
 _TOP = (
     "title",
@@ -148,7 +148,7 @@ def read_study(path: str | os.PathLike[str]) -> Study:
     m, seed, stored, files = _synthesis(synthesis, folder)
     report = top.section("report")
     report.refuse_unknown(("kind", "title"))
-    kind = report.choice("kind", KINDS, "sharing")
+    kind = report.choice("kind", REPORT_KINDS, "sharing")
     title = report.text("title") or top.text("title") or "Attribute disclosure risk"
     return Study(
         path=source,
@@ -391,12 +391,15 @@ def _criteria(top: Section, folder: Path, variables: tuple[str, ...]) -> Criteri
     if "criteria" not in top.values:
         return None
     section = top.section("criteria")
+    section.refuse_unknown((*KEYS, "policy", "file"))
     if "policy" not in section.values and "file" not in section.values:
         criteria = Criteria.from_section(section)
         if isinstance(criteria.variables, Mapping):
             _refuse_unsynthesized(section.section("variables"), variables)
         return criteria
-    section.refuse_unknown(("policy", "file"))
+    for key in KEYS:
+        if key in section.values:
+            section.refuse("a policy has its own limits; leave this out.", key)
     policy, name = section.text("policy"), section.text("file")
     if name is None:
         criteria = attempt((section, "policy"), Criteria.named, str(policy))

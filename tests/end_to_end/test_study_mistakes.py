@@ -89,6 +89,14 @@ MISTAKES = {
         ("lift = 50", 'policy = "cell-of-6"'),
         r"line 24, criteria\.policy: .*Did you mean 'cell-of-",
     ),
+    "policy and limits": (
+        ("lift = 50", 'policy = "cell-of-5"\nlift = 50'),
+        r"line 25, criteria\.lift: a policy has its own limits",
+    ),
+    "misspelt policy": (
+        ("lift = 50", 'polcy = "cell-of-5"'),
+        r"line 24, criteria\.polcy: there is no such setting\. Did you mean 'policy'",
+    ),
     "draws for one model only": (
         ('"poisson"', '"poisson"\ndraws = "people.csv"'),
         r"line 9, model\[1\]: has no draws, but other models have",
