@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import signal
 import tempfile
+import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import version as version_of
 from pathlib import Path
 from types import FrameType
@@ -59,11 +60,10 @@ def _guarded(command: Callable[..., int]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def guarded(*args: Any, **kwargs: Any) -> None:
-        with contextlib.suppress(ValueError):  # not in the main thread: then nobody sends it
-            signal.signal(signal.SIGTERM, _terminate)
         message = ""
         try:
-            code = command(*args, **kwargs)
+            with _termination_as_interruption():
+                code = command(*args, **kwargs)
         except SynriskError as error:
             code, message = WRONG_INPUT, str(error)
         except KeyboardInterrupt:
@@ -84,7 +84,19 @@ def _guarded(command: Callable[..., int]) -> Callable[..., None]:
     return guarded
 
 
-def _terminate(_: int, __: FrameType | None) -> None:
+@contextmanager
+def _termination_as_interruption() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(_: int, __: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 

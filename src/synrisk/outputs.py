@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import os
 import shutil
 import signal
@@ -183,6 +184,21 @@ def check_folder(folder: Path, names: Iterable[str]) -> None:
         )
 
 
+def refuse_own_inputs(folder: Path, names: Iterable[str], inputs: Iterable[Path]) -> None:
+    """Raise where a file that is read is one that would be replaced or removed."""
+    replaced = {*names, *_outputs(folder)}
+    own = [p.name for p in inputs if p.name in replaced and _same(p.parent, folder)]
+    if own:
+        raise FileError(
+            f"The study reads {listed(own)} from the folder that it writes, and would replace it. "
+            "Choose another output folder."
+        )
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one.resolve() == other.resolve()
+
+
 @contextmanager
 def uninterrupted() -> Iterator[None]:
     """Hold Ctrl-C and termination back until the block is done."""
@@ -209,8 +225,17 @@ def uninterrupted() -> Iterator[None]:
 
 
 def json_text(value: Any) -> str:
-    """Return JSON as files have it."""
-    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False, default=str) + "\n"
+    """Return JSON as files have it; infinite numbers and dates, which it lacks, as text."""
+    plain = _plain(value)
+    return json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False, default=str) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def sha256(path: str | os.PathLike[str]) -> str:

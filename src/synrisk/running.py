@@ -29,7 +29,7 @@ from synrisk.errors import (
 )
 from synrisk.findings import ReliabilityWarning
 from synrisk.io import read_table
-from synrisk.outputs import Staging, check_folder, read_manifest, sha256, writing
+from synrisk.outputs import Staging, check_folder, read_manifest, refuse_own_inputs, sha256, writing
 from synrisk.plan import Regression
 from synrisk.preparation import Confidential
 from synrisk.progress import steps
@@ -88,10 +88,12 @@ def run(study: Study, *, progress: bool = False) -> Done:
     """
     seeds = {"fit": checked_seed(study.seed)}
     seeds["synthesis"] = seeds["fit"] if study.synthesis_seed is None else study.synthesis_seed
-    inputs = _inputs(study)
-    attempt((study.top, "output"), check_folder, study.output, _names(study))
+    files, names = _files(study), _names(study)
+    attempt((study.top, "output"), refuse_own_inputs, study.output, names, files)
+    attempt((study.top, "output"), check_folder, study.output, names)
+    inputs = {Path(os.path.relpath(f, study.path.parent)).as_posix(): sha256(f) for f in files}
     with (
-        writing(study.output, _names(study)) as staging,
+        writing(study.output, names) as staging,
         _caught() as said,
         steps(progress) as show,
     ):
@@ -222,15 +224,15 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in _VERSIONS}}
 
 
-def _inputs(study: Study) -> dict[str, str]:
-    """Return the digest of every file that is read, by its path from the study's folder."""
+def _files(study: Study) -> list[Path]:
+    """Return every file that is read."""
     files = [study.path, *(study.draws or ()), *(study.files or ())]
     if isinstance(study.data, Path):
         files.append(study.data)
     policies = study.top.section("criteria").values.get("file")
     if policies is not None:
         files.append(study.path.parent / policies)
-    return {Path(os.path.relpath(f, study.path.parent)).as_posix(): sha256(f) for f in files}
+    return files
 
 
 def _names(study: Study) -> list[str]:

@@ -111,6 +111,17 @@ def test_files_that_no_run_wrote_are_not_overwritten(tmp_path):
     assert (out / "manifest.json").read_text(encoding="utf-8") == "mine"
 
 
+def test_a_study_does_not_replace_what_it_reads(tmp_path):
+    path = study_in(tmp_path)
+    synrisk("run", path)
+    text = STUDY.replace("m = 2", 'files = ["out/synthetic1.csv", "out/synthetic2.csv"]')
+    path.write_text(text, encoding="utf-8")
+    done = synrisk("run", path)
+    assert done.exit_code == 2
+    assert "line 3, output: The study reads synthetic1.csv, synthetic2.csv from" in done.stderr
+    assert (tmp_path / "out" / "synthetic2.csv").exists()
+
+
 def test_a_run_that_fails_leaves_what_was_there_and_nothing_else(tmp_path):
     path = study_in(tmp_path)
     wrong = tmp_path / "wrong.toml"
@@ -226,7 +237,7 @@ def test_every_setting_reaches_its_function(tmp_path):
         estimator = "importance"
         n_draws = 300
         [risk.guesses]
-        Income = { interval = 5, low = 0, high = 100, within = [0, 150] }
+        Income = { interval = 5, low = 0, high = 100, within = [-inf, 150] }
         Kids = { values = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] }
         [criteria]
         policy = "loose"

@@ -1,9 +1,12 @@
 """Folders of results: what is whose, and what stays when something goes wrong."""
 
+import json
+import math
 import os
 import signal
 import subprocess
 import sys
+from datetime import date
 
 import pytest
 from helpers.studies import as_json
@@ -80,6 +83,11 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path):
     (tmp_path / "file").write_text("x", encoding="utf-8")
     with pytest.raises(sr.FileError, match="cannot be written"):
         write(tmp_path / "file" / "out", "one.csv")
+
+
+def test_infinite_numbers_and_dates_are_text():
+    value = {"within": [-math.inf, 1.5], "when": date(2020, 1, 2), "n": 3}
+    assert json.loads(json_text(value)) == {"within": ["-inf", 1.5], "when": "2020-01-02", "n": 3}
 
 
 @POSIX
