@@ -122,6 +122,7 @@ def test_a_shared_report_holds_no_value_of_a_record(tmp_path):
         for value in risk.records[column].nlargest(9):
             assert f"{value:.5g}" not in both
     assert "riskiest" not in facts
+    assert facts["summary"][1]["mean_difference"] is None  # two records make up most of it
 
 
 def test_an_inside_report_names_the_riskiest_records(tmp_path):
@@ -302,6 +303,29 @@ def test_guesses_are_told_in_the_variables_own_units(tmp_path):
     assert "On the scale of the model, log(Income)" in income["lines"][2]
     assert rent["lines"][0] == "From 1 below to 1 above each person's own truth."
     assert "7.39 times the lowest" in rent["lines"][2]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"intruder_prior": "model"}, "the models and everybody else's records say"),
+        ({"intruder_prior": sr.TruthFactor(3)}, "holds the truth 3 times as likely"),
+        ({"intruder_prior": np.log(np.full((11, 11), 1 / 121))}, "a table of probabilities"),
+        ({"estimator": "paper"}, "The Monte-Carlo error is not known."),
+        ({"diagnostics": False}, "This was not checked"),
+        ({"n_draws": 1}, "Probability of the truth: c"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", ["sharing", "inside"])
+def test_other_evaluations_have_their_report(options, said, kind, tmp_path):
+    synthesizer, release = two_gaussians()
+    risk = sr.attribute_risk(synthesizer, release, **options)
+    text, facts = written(risk, tmp_path, kind=kind, synthetic=release)
+    assert said in Page(text).text
+    titles = [picture["title"] for picture in facts["figures"]]
+    assert "Probability of the truth: all variables together" in titles
+    assert "Confidential and synthetic values: c" in titles
 
 
 def test_a_fixed_range_is_told_inside_only(tmp_path):

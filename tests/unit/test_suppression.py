@@ -54,10 +54,18 @@ def test_quantiles_are_of_ten_records_and_not_of_fewer_beyond():
 
 
 def test_numbers_have_four_digits_and_means_enough_records():
-    values = sample(10)
+    values = 1.0 + 1e-3 * sample(20)
     assert SHARED.mean(values) == float(f"{values.mean():.4g}")
     assert SHARED.mean(values[:9]) is None
+    assert SHARED.mean(np.ones(10)) == 1.0
     assert INSIDE.mean(values) == values.mean()
+
+
+def test_a_mean_that_one_record_dominates_is_not_told():
+    values = np.append(np.ones(239), 30.0)
+    assert SHARED.mean(values) is None
+    assert INSIDE.mean(values) == values.mean()
+    assert SHARED.mean(np.append(np.ones(239), 20.0)) is not None
 
 
 @settings(max_examples=60, deadline=None)

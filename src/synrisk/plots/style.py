@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib import font_manager
 from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, ScalarFormatter
 
@@ -103,7 +104,10 @@ def caption(ax: Axes, *lines: str) -> None:
 
 
 def legend(ax: Axes, handles: Sequence[Any], labels: Sequence[str], **options: Any) -> None:
-    """Add a legend; labels are set afterwards, since one that begins with "_" would be left out."""
+    """Add a legend, its marks never faint.
+
+    Labels are set afterwards, since one that begins with "_" would be left out.
+    """
     if not handles:
         return
     made = ax.legend(
@@ -111,6 +115,9 @@ def legend(ax: Axes, handles: Sequence[Any], labels: Sequence[str], **options: A
     )
     for shown, label in zip(made.get_texts(), labels, strict=True):
         shown.set_text(label)
+    for mark in made.legend_handles:
+        if isinstance(mark, PathCollection):
+            mark.set_alpha(1.0)
 
 
 def plain_axis(ax: Axes, which: str = "x") -> None:

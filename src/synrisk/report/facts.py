@@ -231,22 +231,25 @@ def _reach(source: Source, axis: int, told: Discretion) -> list[str]:
             return [f"{own}, chosen without the truth."]
         return [f"{own}: from {number(np.median(low))} to {number(np.median(high))}."]
     lines = [_relative_to_truth(low, high, truth)]
+    first, middle, last = (told.quantile(values, 0.5) for values in (low, truth, high))
+    width = told.quantile(high - low, 0.5)
+    if first is None or middle is None or last is None or width is None:
+        return lines
     lines.append(
-        f"On average they go from {number(low.mean())} to {number(high.mean())}, about a truth of "
-        f"{number(truth.mean())}."
+        f"In the middle of the records they go from {number(first)} to {number(last)}, about a "
+        f"truth of {number(middle)}."
     )
     regression = drawn.evaluation.synthesizer.plan.regressions[axis]
     if regression.transform.steps:
-        bottom, top = (float(regression.on_model_scale(ends).mean()) for ends in (low, high))
+        bottom, top = (float(value) for value in regression.on_model_scale(np.array([first, last])))
         lines.append(
             f"On the scale of the model, {regression.transform.text}, from {number(bottom)} to "
-            f"{number(top)} on average."
+            f"{number(top)} there."
         )
     if _LOGARITHM.match(name):
-        factor = float(np.exp((high - low).mean()))
         lines.append(
             f"If {name} is a natural logarithm, as its name suggests, the highest guess is about "
-            f"{factor:.3g} times the lowest in the quantity itself."
+            f"{np.exp(width):.3g} times the lowest in the quantity itself."
         )
     return lines
 
@@ -289,25 +292,25 @@ def _release_check(source: Source, told: Discretion) -> dict[str, Any] | None:
     distance = [
         {
             "variable": str(variable),
-            "dataset": int(number_),
+            "dataset": int(dataset),
             "d2": told.number(row["d2"]),
             "df": told.number(row["df"]),
             "result": _fit_result(row["p_smaller"]),
         }
-        for (variable, number_), row in zip(
+        for (variable, dataset), row in zip(
             source.checks.distance.index, source.checks.distance.to_dict("records"), strict=True
         )
     ]
     copies = [
         {
-            "dataset": int(number_),
+            "dataset": int(dataset),
             "n_rows": f"{int(row['n_rows']):,}",
             "exact": told.count(int(row["exact"]), int(row["n_rows"])),
             "near": told.count(int(row["near"]), int(row["n_rows"])),
             "near_own": told.count(int(row["near_own"]), int(row["n_rows"])),
             "result": "too many: were rows copied?" if copied else "as expected",
         }
-        for number_, row, copied in zip(
+        for dataset, row, copied in zip(
             source.checks.copies.index,
             source.checks.copies.to_dict("records"),
             source.checks.copied,
@@ -392,4 +395,4 @@ def number(value: float | None) -> str:
     """Return a number in four digits, or a dash where it is not told."""
     if value is None or not np.isfinite(value):
         return "–"
-    return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    return f"{value:,.4g}" if abs(value) < 1e4 else f"{float(f'{value:.4g}'):,.0f}"

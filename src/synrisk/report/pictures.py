@@ -56,7 +56,9 @@ def _json(bins: Bins, n: str) -> dict[str, Any]:
 
 def _probability_bins(numbers: Numbers, told: Discretion) -> Bins | None:
     # Edges are laid from the prior, so that no bar lies across it.
-    return told.bins(numbers.probability, anchor=float(numbers.prior.mean()), low=0.0)
+    prior = _one_prior(numbers)
+    anchor = float(f"{numbers.prior.mean():.2g}") if prior is None else prior
+    return told.bins(numbers.probability, anchor=anchor, low=0.0)
 
 
 def _probability(numbers: Numbers, said: str, told: Discretion) -> dict[str, Any] | None:
@@ -102,17 +104,13 @@ def _exceedance(drawn: Drawn, of_all: Sequence[str], told: Discretion) -> dict[s
         )
     if not curves:
         return None
+    cut_off = " Curves end where too few people are left to be shown." if told.sharing else ""
     return {
         "kind": "exceedance",
         "title": "How many are over a threshold",
         "caption": "How to read it: choose a lift on the horizontal axis, the factor by which the "
         "release multiplied the probability of the truth; the curve shows the share of people "
-        "whose lift is larger. At 1 the release told nothing. Curves end where too few people are "
-        "left to be shown."
-        if told.sharing
-        else "How to read it: choose a lift on the horizontal axis, the factor by which the "
-        "release multiplied the probability of the truth; the curve shows the share of people "
-        "whose lift is larger. At 1 the release told nothing.",
+        f"whose lift is larger. At 1 the release told nothing.{cut_off}",
         "x": "lift: probability after the release over before",
         "y": "share of people over it (log scale)",
         "n": told.size(len(drawn.labels.records)),

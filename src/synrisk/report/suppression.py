@@ -18,6 +18,7 @@ from synrisk.schema import FloatArray
 
 FEW = f"fewer than {LEAST_SHARED}"
 _N_BINS = 36
+_DOMINATES = 0.1  # the share of a sum from which one record dominates it
 _COUNTED = re.compile(
     r"(?<![\d.,#=])(?P<n>\d{1,3}(?:,\d{3})+|\d+)(?P<kind> (?:\w+ )?(?:record|row|value|label))s?\b"
     r"(?P<verb> is| has| was)?"
@@ -80,8 +81,13 @@ class Discretion:
         return max(round(n / 10.0) * 10.0, 10.0) if self.sharing and n else float(n)
 
     def mean(self, values: FloatArray) -> float | None:
-        """Return the mean of enough values."""
-        return self.number(values.mean()) if len(values) >= self.least else None
+        """Return the mean of enough values, none of which makes up much of it."""
+        if len(values) < self.least:
+            return None
+        sizes = np.abs(values)
+        if self.sharing and sizes.max() > _DOMINATES * (1.0 + 1e-9) * sizes.sum():
+            return None
+        return self.number(values.mean())
 
     def number(self, value: float) -> float | None:
         """Return a number as it is told: in four digits where it is shared, None if not finite.
