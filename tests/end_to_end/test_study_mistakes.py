@@ -174,7 +174,7 @@ def test_draws_that_do_not_fit_are_named(tmp_path):
     text = STUDY.replace('"gaussian"', '"gaussian"\ndraws = "out/draws1_Income.csv"').replace(
         '"poisson"', '"poisson"\ndraws = "short.csv"'
     )
-    path.write_text(text, encoding="utf-8")
+    path.write_text(text.replace('"out"', '"again"'), encoding="utf-8")
     done = synrisk("run", path)
     assert done.exit_code == 2
     assert re.search(r"line 17, model\[2\]\.draws: .*Missing: Income", done.stderr)
