@@ -4,16 +4,25 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo applications test lint format bench clean
+.PHONY: demo applications test browser lint format bench clean
 
 demo: $(VENV)/.runtime
-	$(BIN)/python examples/demo.py
+	$(BIN)/synrisk demo --folder build/demo
 
 applications: $(VENV)/.runtime
 	$(BIN)/python examples/applications.py
 
-test: lint
+test: lint browser
 	$(BIN)/python -m pytest -n 2
+
+# For the tests of the report, where CI may install it; elsewhere they use what there is, or skip.
+browser:
+	@if [ "$$CI" = true ] && ! command -v chromium && ! command -v chromium-browser \
+	    && ! command -v google-chrome; then \
+	  if [ "$$(id -u)" = 0 ]; then as=; else as="sudo -n"; fi; \
+	  { $$as apt-get update -q && $$as apt-get install -qy --no-install-recommends chromium; } \
+	    || echo "Chromium cannot be installed; tests that need it are skipped."; \
+	fi
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

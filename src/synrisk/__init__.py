@@ -1,6 +1,7 @@
 """What could an intruder learn about each person from this synthetic data?"""
 
 from synrisk.attribute import AttributeRisk, attribute_risk
+from synrisk.criteria import Criteria, Verdict
 from synrisk.datasets import load_households
 from synrisk.errors import (
     DataError,
@@ -13,6 +14,7 @@ from synrisk.errors import (
     OptionError,
     PlanError,
     PriorError,
+    SettingsError,
     SynriskError,
     SyntheticDataError,
     UnreliableError,
@@ -32,6 +34,7 @@ __all__ = [
     "AllLevels",
     "AttributeRisk",
     "Conjugate",
+    "Criteria",
     "DataError",
     "DisclosureError",
     "DrawsError",
@@ -48,6 +51,7 @@ __all__ = [
     "Regression",
     "Relative",
     "ReliabilityWarning",
+    "SettingsError",
     "SynriskError",
     "SynthesisWarning",
     "Synthesizer",
@@ -55,6 +59,7 @@ __all__ = [
     "TruthFactor",
     "UnreliableError",
     "Values",
+    "Verdict",
     "attribute_risk",
     "fit",
     "load_households",

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -15,6 +16,7 @@ import xarray as xr
 
 from synrisk import tables
 from synrisk.checks import ReleaseChecks, check_release
+from synrisk.criteria import Criteria, Verdict, judge
 from synrisk.errors import (
     DrawsError,
     OptionError,
@@ -33,9 +35,12 @@ from synrisk.guesses.even import is_real
 from synrisk.intruder import FromModel, Table, prior_from_json, prior_to_json
 from synrisk.intruder import prior as resolve_prior
 from synrisk.io import TableLike
+from synrisk.plots import Plots
+from synrisk.plots.numbers import Drawn
 from synrisk.posterior import Posterior
 from synrisk.progress import bar
 from synrisk.release import Released, read_release
+from synrisk.report import Source, write_report
 from synrisk.result import ErrorArrays, RiskArrays
 from synrisk.risk import Evaluation, check_size
 from synrisk.schema import FloatArray, IntArray
@@ -46,6 +51,7 @@ from synrisk.twins import refuse_twins
 EstimatorName: TypeAlias = Literal["auto", "exact", "stacked", "importance", "paper"]
 UnreliableName: TypeAlias = Literal["flag", "raise"]
 JointName: TypeAlias = Literal["auto", "keep", "drop"]
+ReportKind: TypeAlias = Literal["sharing", "inside"]
 
 _ESTIMATORS = ("auto", "exact", "stacked", "importance", "paper")
 _JOINTS = ("auto", "keep", "drop")
@@ -133,6 +139,70 @@ class AttributeRisk:
     def diagnostics(self) -> pd.DataFrame:
         """Return what is shaky, why, and what to do: a row a finding, none if all is well."""
         return findings(self._evaluation, self._result, self.release_check)
+
+    @property
+    def plot(self) -> Plots:
+        """Plots: ``risk.plot.probability()``, ``.marginals()``, ``.ranks()`` and others."""
+        drawn = Drawn(self._evaluation, self._result, self._labels)
+        return Plots(drawn, self._row, self._log_joint)
+
+    def verdict(self, criteria: Criteria) -> Verdict:
+        """Return whether the release keeps the criteria: passed, failed, or cannot be judged.
+
+        Records that were not evaluated (``records=``) count as undecided.
+
+        Parameters
+        ----------
+        criteria
+            The limits: `Criteria`, `Criteria.from_toml` or `Criteria.named`.
+        """
+        return judge(
+            criteria,
+            self._records,
+            self._result.prior_marginals,
+            self._labels.names,
+            self.release_check,
+            self._evaluation.synthesizer.n_records,
+        )
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        kind: ReportKind = "sharing",
+        criteria: Criteria | None = None,
+        synthetic: TableLike | Sequence[TableLike] | None = None,
+        title: str | None = None,
+    ) -> Path:
+        """Write a report as one HTML file, and its facts as JSON beside it; return its path.
+
+        Parameters
+        ----------
+        path
+            A name that ends in ``.html``.
+        kind
+            ``"sharing"``: nothing about single records, no smallest or largest value, no count
+            below 10. ``"inside"``: everything, with the riskiest records by label, in files that
+            their owner alone can read.
+        criteria
+            The limits that the report opens with a verdict on; None opens it with plain numbers.
+        synthetic
+            The release that was evaluated, for pictures of its distributions and its hash.
+        title
+            The page's title.
+        """
+        source = Source(
+            Drawn(self._evaluation, self._result, self._labels),
+            self._records,
+            self.diagnostics(),
+            self.release_check,
+            self.notes,
+            self.estimator,
+            self.n_draws,
+            self.n_datasets,
+            None if criteria is None else self.verdict(criteria),
+        )
+        return write_report(path, source, kind=kind, synthetic=synthetic, title=title)
 
     def joint(self, record: Hashable) -> xr.DataArray:
         """Return one record's posterior over all its guesses, a dimension a variable.

@@ -25,7 +25,7 @@ from synrisk.release import Released
 from synrisk.schema import FloatArray
 from synrisk.synthesizer import Synthesizer
 
-_TAIL = 1e-3  # of χ², on either side
+TAIL = 1e-3  # of χ², on either side
 _DRAWS_A_PARAMETER = 20  # for the covariance of draws to be known
 _RADIUS = 1e-3  # in standard deviations of each variable
 _CHANCE = 4.0  # standard deviations of a difference of counts
@@ -57,29 +57,36 @@ class ReleaseChecks:
         found = []
         for key, row in zip(self.distance.index, self.distance.to_dict("records"), strict=True):
             variable, number = key
-            if row["p_smaller"] > 1.0 - _TAIL:
+            if row["p_smaller"] > 1.0 - TAIL:
                 found.append(
                     f"Dataset {number} does not look as if it came from the model of {variable}: "
                     f"the fits differ by D² = {row['d2']:.1f} with {row['df']:.0f} degrees of "
                     "freedom. The risk assumes that it did."
                 )
-            elif row["p_smaller"] < _TAIL:
+            elif row["p_smaller"] < TAIL:
                 found.append(
                     f"Dataset {number} follows the confidential data of {variable} more closely "
                     f"than its model would (D² = {row['d2']:.3f} with {row['df']:.0f} degrees of "
                     "freedom): was it copied or adjusted? The risk does not see that."
                 )
-        for number, row in zip(self.copies.index, self.copies.to_dict("records"), strict=True):
-            n_rows = row["n_rows"]
-            if _too_many(row["exact"], row["exact_own"], n_rows) or _too_many(
-                row["near"], row["near_own"], n_rows
-            ):
+        copies = self.copies.to_dict("records")
+        for number, row, copied in zip(self.copies.index, copies, self.copied, strict=True):
+            if copied:
                 found.append(
-                    f"{row['exact']:,.0f} of {n_rows:,.0f} rows of dataset {number} are copies of "
-                    f"confidential records, {row['near']:,.0f} nearly so. The risk does not see "
-                    "copies."
+                    f"{row['exact']:,.0f} of {row['n_rows']:,.0f} rows of dataset {number} are "
+                    f"copies of confidential records, {row['near']:,.0f} nearly so. The risk does "
+                    "not see copies."
                 )
         return tuple(found)
+
+    @property
+    def copied(self) -> tuple[bool, ...]:
+        """For each dataset, whether more of its rows are near confidential records than should."""
+        return tuple(
+            _too_many(row["exact"], row["exact_own"], row["n_rows"])
+            or _too_many(row["near"], row["near_own"], row["n_rows"])
+            for row in self.copies.to_dict("records")
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the checks as JSON has them."""

@@ -64,6 +64,10 @@ class OptionError(SynriskError):
     """An argument has a value that is not among those allowed."""
 
 
+class SettingsError(SynriskError):
+    """A study file or a file of criteria holds a mistake; the message names line and key."""
+
+
 def nearest(name: object, options: Iterable[str]) -> str:
     """Return `` Did you mean 'x'?`` for the option nearest to `name`, or an empty string."""
     if not isinstance(name, str):

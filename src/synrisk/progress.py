@@ -1,12 +1,22 @@
-"""A bar on the terminal for work that takes long; nothing where there is no terminal."""
+"""Bars on the terminal for work that takes long; nothing where there is no terminal."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, TypeAlias
 
 from synrisk.errors import OptionError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+# Called with what is being done; the work is within its block.
+Show: TypeAlias = Callable[[str], AbstractContextManager[object]]
+
+_open: ContextVar[Progress | None] = ContextVar("open", default=None)
 
 
 @contextmanager
@@ -28,17 +38,66 @@ def bar(shown: bool | None, what: str, total: int) -> Iterator[Callable[[int], N
     if not shown or not sys.stderr.isatty():
         yield lambda _: None
         return
+    with _display() as display:
+        task = display.add_task(what, total=total)
+        try:
+            yield lambda n: display.update(task, advance=n)
+        finally:
+            display.refresh()
+            display.remove_task(task)
+
+
+@contextmanager
+def steps(shown: bool) -> Iterator[Show]:
+    """Yield what shows a step and the time that it has taken; bars within it stand below it."""
+    if not shown or not sys.stderr.isatty():
+        yield lambda _: nullcontext()
+        return
+    with _display() as display:
+
+        @contextmanager
+        def step(what: str) -> Iterator[None]:
+            task = display.add_task(what, total=None)
+            try:
+                yield
+            finally:
+                display.remove_task(task)
+
+        yield step
+
+
+@contextmanager
+def _display() -> Iterator[Progress]:
+    """Yield the display that is open, or open one: a terminal has room for one only."""
+    already = _open.get()
+    if already is not None:
+        yield already
+        return
     from rich.console import Console
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
         Progress,
+        Task,
         TextColumn,
+        TimeElapsedColumn,
         TimeRemainingColumn,
     )
+    from rich.text import Text
 
-    counts = (MofNCompleteColumn(), TimeRemainingColumn())
+    class Counts(MofNCompleteColumn):
+        def render(self, task: Task) -> Text:
+            return Text("") if task.total is None else super().render(task)
+
+    class Left(TimeRemainingColumn):
+        def render(self, task: Task) -> Text:
+            return Text("") if task.total is None else Text("left: ") + super().render(task)
+
     words = (TextColumn("{task.description}"), BarColumn())
-    with Progress(*words, *counts, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(what, total=total)
-        yield lambda n: progress.update(task, advance=n)
+    columns = (*words, Counts(), TimeElapsedColumn(), Left())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as display:
+        token = _open.set(display)
+        try:
+            yield display
+        finally:
+            _open.reset(token)

@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import json
 import os
+import secrets
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ _MARK = b"synrisk\x00"
 _DIGEST = 32
 _BLOCK = 1 << 20
 _LONGEST_NAME = 255
+_OWNER_ONLY, _AS_USUAL = 0o600, 0o666  # the second less the user's umask
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,6 +56,19 @@ class Contents:
 
 def save(path: str | os.PathLike[str], contents: Contents) -> None:
     """Write `contents` to `path`: to a temporary name first, readable by its owner alone."""
+    target = target_of(path)
+    table = _arrow_bytes(contents.table)
+    problem = ""
+    try:
+        _save(target, contents, table)
+    except OSError as error:
+        problem = error.strerror or type(error).__name__
+    if problem:
+        raise FileError(f"{target.name!r} cannot be written: {problem}.")
+
+
+def target_of(path: str | os.PathLike[str]) -> Path:
+    """Return where a file can be written, or raise."""
     target = _as_path(path)
     with contextlib.suppress(OSError):  # a link stays, and the file that it points to is replaced
         target = target.resolve()
@@ -63,12 +78,26 @@ def save(path: str | os.PathLike[str], contents: Contents) -> None:
         raise FileError(f"The file's name is longer than {_LONGEST_NAME} bytes.")
     if target.is_dir() or not target.name:
         raise FileError(f"{target} is a folder; give the name of a file in it.")
-    table = _arrow_bytes(contents.table)
+    return target
+
+
+def write_whole(target: Path, content: bytes, *, owner_only: bool) -> None:
+    """Write a file whole or not at all: to a temporary name beside it, then renamed."""
+    name = target.with_name(f".synrisk-{secrets.token_hex(8)}")
     problem = ""
     try:
-        _save(target, contents, table)
+        handle = os.open(
+            name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY if owner_only else _AS_USUAL
+        )
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        name.replace(target)
     except OSError as error:
         problem = error.strerror or type(error).__name__
+    finally:
+        name.unlink(missing_ok=True)
     if problem:
         raise FileError(f"{target.name!r} cannot be written: {problem}.")
 

@@ -1,4 +1,4 @@
-"""The README's and the demo's ways in, run as a user would."""
+"""The README's, the demo's and the applications' ways in, run as a user would."""
 
 import os
 import re
@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pandas as pd
+from helpers.studies import synrisk
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,15 +25,16 @@ def run(script, folder, *arguments):
     )
 
 
-def test_the_demo_evaluates_the_sample_and_says_where_it_wrote(tmp_path):
-    done = run(ROOT / "examples" / "demo.py", tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "5,126 simulated households" in done.stdout
-    for word in ("joint", "LogExpenditure", "LogIncome", "rural", "urban", "Note:"):
-        assert word in done.stdout
-    records = pd.read_csv(tmp_path / "build" / "demo" / "records.csv", index_col=0)
-    assert len(records) == 5126
-    assert records["probability"].between(0, 1).all()
+def test_the_demo_runs_the_applications_and_says_where_it_wrote(tmp_path):
+    done = synrisk("demo", "--folder", tmp_path / "demo")
+    assert done.exit_code == 0, done.stderr
+    for words in ("Race, given income: passed", "LogIncome", "KidsCount", "Note:", "report.html"):
+        assert words in done.stdout
+    for name in ("race", "income", "kids"):
+        records = pd.read_csv(tmp_path / "demo" / name / "records.csv", index_col=0)
+        assert len(records) == 5126
+        assert records["probability"].between(0, 1).all()
+        assert (tmp_path / "demo" / name / "report.html").is_file()
 
 
 def test_the_applications_are_written_beside_the_papers_findings(tmp_path):

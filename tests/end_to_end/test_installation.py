@@ -25,7 +25,18 @@ def python(code, **environment):
 
 
 def test_importing_synrisk_imports_nothing_heavy():
-    heavy = ["numba", "llvmlite", "h5netcdf", "h5py", "rich", "matplotlib", "dask", "polars"]
+    heavy = [
+        "numba",
+        "llvmlite",
+        "h5netcdf",
+        "h5py",
+        "rich",
+        "matplotlib",
+        "dask",
+        "polars",
+        "typer",
+        "pydantic",
+    ]
     code = f"import synrisk, sys; print([m for m in {heavy} if m in sys.modules])"
     assert python(code) == "[]"
 

@@ -5,6 +5,7 @@ import pytest
 from helpers.cases import two_gaussians
 
 import synrisk as sr
+from synrisk.progress import bar, steps
 
 
 class Terminal(io.StringIO):
@@ -31,6 +32,28 @@ def test_a_bar_is_shown_on_a_terminal(monkeypatch):
     sr.attribute_risk(synthesizer, release, progress=True)
     assert "Evaluating records" in terminal.getvalue()
     assert "40/40" in terminal.getvalue()
+
+
+def test_steps_and_bars_share_one_display(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    with steps(True) as show, show("Evaluating the risk"), bar(True, "Records", 7) as on_records:
+        on_records(7)
+    assert "Evaluating the risk" in terminal.getvalue()
+    assert "7/7" in terminal.getvalue()
+    assert "left: " in terminal.getvalue()
+
+
+def test_steps_are_silent_where_nobody_looks(monkeypatch, capsys):
+    with steps(True) as show, show("Fitting"):
+        pass
+    assert capsys.readouterr().err == ""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with steps(False) as show, show("Fitting"):
+        pass
+    assert terminal.getvalue() == ""
 
 
 def test_progress_is_yes_or_no():

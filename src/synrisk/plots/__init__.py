@@ -1,0 +1,5 @@
+"""Plots of a risk, drawn by matplotlib, which is imported when the first one is asked for."""
+
+from synrisk.plots.accessor import Plots
+
+__all__ = ["Plots"]

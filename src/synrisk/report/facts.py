@@ -1,0 +1,398 @@
+"""All that a report says, as JSON has it: the page shows these facts and nothing else."""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from synrisk.checks import TAIL, ReleaseChecks
+from synrisk.criteria import Verdict
+from synrisk.errors import listed
+from synrisk.intruder import FromModel, Prior, Table
+from synrisk.plots.numbers import JOINT, Drawn, Numbers
+from synrisk.release import Released
+from synrisk.report.pictures import MOST_VARIABLES, pictures
+from synrisk.report.suppression import FEW, Discretion
+from synrisk.result import TIE
+from synrisk.schema import FloatArray
+
+N_RISKIEST = 20
+_LIBRARIES = (
+    "synrisk", "numpy", "scipy", "pandas", "numba", "formulaic", "xarray", "arviz-stats",
+    "matplotlib", "jinja2",
+)  # fmt: skip
+_LOGARITHM = re.compile(r"(?i:log|ln)(?:[A-Z_. 0-9]|$)")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Source:
+    """What a report is made of.
+
+    Attributes
+    ----------
+    drawn
+        The evaluation and its numbers.
+    records
+        A row a record.
+    findings
+        What is shaky.
+    checks
+        What was found about the release, or None.
+    notes, estimator, n_draws, n_datasets
+        As `AttributeRisk` has them.
+    verdict
+        Whether the criteria are kept, or None where there are none.
+    """
+
+    drawn: Drawn
+    records: pd.DataFrame
+    findings: pd.DataFrame
+    checks: ReleaseChecks | None
+    notes: tuple[str, ...]
+    estimator: dict[str, str]
+    n_draws: dict[str, int]
+    n_datasets: int
+    verdict: Verdict | None
+
+
+def collect(
+    source: Source,
+    release: Sequence[Released] | None,
+    hashes: list[dict[str, str]],
+    *,
+    sharing: bool,
+    title: str,
+) -> dict[str, Any]:
+    """Return all that the report says."""
+    told = Discretion(sharing, source.drawn.evaluation.synthesizer.n_records)
+    facts: dict[str, Any] = {
+        "title": title,
+        "kind": "sharing" if sharing else "inside",
+        "date": datetime.now(UTC).date().isoformat(),
+        "verdict": None if source.verdict is None else _verdict(source.verdict, sharing=sharing),
+        "in_short": _in_short(source, told),
+        "evaluated": _evaluated(source, told),
+        "summary": _summary(source, told),
+        "figures": pictures(source.drawn, release, told),
+        "intruder": _intruder(source),
+        "guesses": [_guesses(source, axis, told) for axis in range(len(source.drawn.grids))],
+        "diagnostics": _diagnostics(source, told),
+        "release_check": _release_check(source, told),
+        "models": _models(source),
+        "versions": _versions(),
+        "hashes": hashes,
+        "notes": _notes(source, told),
+    }
+    if not sharing:
+        facts["riskiest"] = _riskiest(source)
+    return facts
+
+
+def _verdict(verdict: Verdict, *, sharing: bool) -> dict[str, Any]:
+    return {**verdict.to_json(sharing=sharing), "sentences": verdict.sentences(sharing=sharing)}
+
+
+def _n_above(numbers: Numbers) -> int:
+    return int((numbers.probability > numbers.prior * np.exp(TIE)).sum())
+
+
+def _in_short(source: Source, told: Discretion) -> list[str]:
+    """Return the plain numbers in sentences."""
+    numbers = source.drawn.numbers(JOINT)
+    n = len(numbers.probability)
+    if n < told.least:
+        return [f"Only {FEW} people were evaluated: no number about them can be shared."]
+    people = f"of {told.size(n)} people"
+    what = "the true value" if len(source.drawn.labels.names) == 1 else "all the true values"
+    before, after = number(told.mean(numbers.prior)), number(told.mean(numbers.probability))
+    n_above, n_first = _n_above(numbers), int((numbers.rank == 1).sum())
+    moved = (
+        f"Before the release, {what} had a probability of {before} on average to an intruder who "
+        f"knows everybody else and the models; after it, {after}."
+    )
+    return [
+        moved,
+        f"For {told.count(n_above, n)} {people} the release made {what} more probable.",
+        f"For {told.count(n_first, n)} {people} the truth is the intruder's one best guess.",
+    ]
+
+
+def _evaluated(source: Source, told: Discretion) -> dict[str, Any]:
+    drawn = source.drawn
+    n = len(drawn.labels.records)
+    return {
+        "variables": list(drawn.labels.names),
+        "with_figures": list(drawn.labels.names[:MOST_VARIABLES]),
+        "records": told.size(n),
+        "all_records": n == told.n_records,
+        "n_datasets": source.n_datasets,
+    }
+
+
+def _summary(source: Source, told: Discretion) -> list[dict[str, Any]]:
+    drawn = source.drawn
+    rows = []
+    for of in (JOINT, *drawn.labels.names):
+        numbers = drawn.numbers(of)
+        n = len(numbers.probability)
+        row: dict[str, Any] = {
+            "of": "all together" if of == JOINT else of,
+            "n_records": told.size(n),
+            "prior": told.mean(numbers.prior),
+            "mean": told.mean(numbers.probability),
+            "median": told.quantile(numbers.probability, 0.5),
+            "q95": told.quantile(numbers.probability, 0.95),
+            "mean_lift": told.mean(numbers.lift),
+            "n_above_prior": told.count(_n_above(numbers), n),
+            "n_best": told.count(int((numbers.rank == 1).sum()), n),
+            "mean_difference": None if of == JOINT else _mean_difference(drawn, of, told),
+        }
+        if not told.sharing:
+            row["max"] = float(numbers.probability.max())
+        rows.append(row)
+    return rows
+
+
+def _mean_difference(drawn: Drawn, of: str, told: Discretion) -> float | None:
+    """Return the mean distance of the best guess, unless few records make it what it is."""
+    off = drawn.difference(drawn.labels.axis(of))
+    n_off = int((off > 0).sum())
+    if bool(np.isin(off, (0.0, 1.0)).all()):  # the mean is a count
+        return told.mean(off) if told.tells(n_off, len(off)) else None
+    return told.mean(off) if n_off >= told.least else None
+
+
+def _intruder(source: Source) -> dict[str, Any]:
+    evaluation = source.drawn.evaluation
+    around = [
+        name
+        for name, grid in zip(source.drawn.labels.names, source.drawn.grids, strict=True)
+        if grid.around_truth
+    ]
+    return {
+        "prior": _prior(evaluation.prior),
+        "around_truth": around,
+        "all_around": len(around) == len(source.drawn.grids),
+    }
+
+
+def _prior(prior: Prior) -> str:
+    if isinstance(prior, FromModel):
+        return (
+            "Before the release the intruder believes what the models and everybody else's "
+            "records say about this person."
+        )
+    if isinstance(prior, Table):
+        return "Before the release the intruder believes a table of probabilities that was given."
+    factor = prior.truth_factor
+    if factor == 1.0:
+        return "Before the release the intruder holds all guesses equally likely."
+    return (
+        f"Before the release the intruder holds the truth {factor:g} times as likely as any other "
+        "guess."
+    )
+
+
+def _guesses(source: Source, axis: int, told: Discretion) -> dict[str, Any]:
+    """Return how one variable's guesses are laid out, in its own units."""
+    drawn = source.drawn
+    grid, name = drawn.grids[axis], drawn.labels.names[axis]
+    per_record = grid.present.sum(axis=1)
+    n_guesses = f"{grid.n_guesses}" if grid.is_complete else f"{per_record.mean():.1f} on average"
+    lines: list[str] = []
+    family = drawn.labels.families[axis]
+    if not grid.around_truth and not family.is_continuous:
+        lines.append("The same for every person: every level or value that was listed.")
+    elif len(grid.values) < told.least:
+        lines.append(f"Of {FEW} people: nothing is told.")
+    else:
+        lines += _reach(source, axis, told)
+    return {"variable": name, "n_guesses": n_guesses, "lines": lines}
+
+
+def _reach(source: Source, axis: int, told: Discretion) -> list[str]:
+    """Return how far guesses go, on the variable's own scale and on others that it stands for."""
+    drawn = source.drawn
+    grid, name = drawn.grids[axis], drawn.labels.names[axis]
+    truth = grid.values[np.arange(len(grid.values)), grid.truth]
+    low = np.where(grid.present, grid.values, np.inf).min(axis=1)
+    high = np.where(grid.present, grid.values, -np.inf).max(axis=1)
+    if not grid.around_truth:
+        own = "The same range for every person"
+        if told.sharing:  # its ends may be the least and the largest of the confidential values
+            return [f"{own}, chosen without the truth."]
+        return [f"{own}: from {number(np.median(low))} to {number(np.median(high))}."]
+    lines = [_relative_to_truth(low, high, truth)]
+    first, middle, last = (told.quantile(values, 0.5) for values in (low, truth, high))
+    width = told.quantile(high - low, 0.5)
+    if first is None or middle is None or last is None or width is None:
+        return lines
+    lines.append(
+        f"In the middle of the records they go from {number(first)} to {number(last)}, about a "
+        f"truth of {number(middle)}."
+    )
+    regression = drawn.evaluation.synthesizer.plan.regressions[axis]
+    if regression.transform.steps:
+        bottom, top = (float(value) for value in regression.on_model_scale(np.array([first, last])))
+        lines.append(
+            f"On the scale of the model, {regression.transform.text}, from {number(bottom)} to "
+            f"{number(top)} there."
+        )
+    if _LOGARITHM.match(name):
+        lines.append(
+            f"If {name} is a natural logarithm, as its name suggests, the highest guess is about "
+            f"{np.exp(width):.3g} times the lowest in the quantity itself."
+        )
+    return lines
+
+
+def _relative_to_truth(low: FloatArray, high: FloatArray, truth: FloatArray) -> str:
+    some = truth != 0
+    if some.any():
+        ratios = [ends[some] / truth[some] for ends in (low, high)]
+        if all(np.ptp(ratio) <= 1e-6 for ratio in ratios):
+            ends = " to ".join(f"{value:.4g}" for value in sorted(r[0] for r in ratios))
+            return f"From {ends} times each person's own truth."
+    offsets = [low - truth, high - truth]
+    spread = max(float(np.abs(offset).max()) for offset in offsets)
+    if all(np.ptp(offset) <= 1e-6 * spread for offset in offsets):
+        return (
+            f"From {number(-offsets[0].mean())} below to {number(offsets[1].mean())} above each "
+            "person's own truth."
+        )
+    return "About each person's own truth."
+
+
+def _failures(source: Source) -> tuple[str, ...]:
+    return () if source.checks is None else source.checks.failures
+
+
+def _diagnostics(source: Source, told: Discretion) -> list[dict[str, str]]:
+    """Return what is shaky; what the checks of the release found stands in a table of its own."""
+    n = len(source.records)
+    failures = _failures(source)
+    return [
+        {str(key): told.blurred(str(words), n) for key, words in row.items()}
+        for row in source.findings.to_dict("records")
+        if row["what"] not in failures
+    ]
+
+
+def _release_check(source: Source, told: Discretion) -> dict[str, Any] | None:
+    if source.checks is None:
+        return None
+    distance = [
+        {
+            "variable": str(variable),
+            "dataset": int(dataset),
+            "d2": told.number(row["d2"]),
+            "df": told.number(row["df"]),
+            "result": _fit_result(row["p_smaller"]),
+        }
+        for (variable, dataset), row in zip(
+            source.checks.distance.index, source.checks.distance.to_dict("records"), strict=True
+        )
+    ]
+    copies = [
+        {
+            "dataset": int(dataset),
+            "n_rows": f"{int(row['n_rows']):,}",
+            "exact": told.count(int(row["exact"]), int(row["n_rows"])),
+            "near": told.count(int(row["near"]), int(row["n_rows"])),
+            "near_own": told.count(int(row["near_own"]), int(row["n_rows"])),
+            "result": "too many: were rows copied?" if copied else "as expected",
+        }
+        for dataset, row, copied in zip(
+            source.checks.copies.index,
+            source.checks.copies.to_dict("records"),
+            source.checks.copied,
+            strict=True,
+        )
+    ]
+    return {"failed": bool(source.checks.failures), "distance": distance, "copies": copies}
+
+
+def _fit_result(p_smaller: float) -> str:
+    if not np.isfinite(p_smaller):
+        return "could not be compared"
+    if p_smaller > 1.0 - TAIL:
+        return "does not look as if it came from this model"
+    if p_smaller < TAIL:
+        return "follows the confidential data more closely than a draw would"
+    return "looks as if it came from this model"
+
+
+def _models(source: Source) -> list[dict[str, Any]]:
+    rows = []
+    for model in source.drawn.evaluation.synthesizer.models:
+        name = model.regression.response
+        rows.append(
+            {
+                "variable": name,
+                "formula": model.regression.formula,
+                "family": model.family,
+                "weights": model.regression.weights,
+                "fitted": "elsewhere" if model.fit is None else f"here ({model.fit.engine})",
+                "estimator": source.estimator[name],
+                "n_draws": source.n_draws[name],
+            }
+        )
+    return rows
+
+
+def _versions() -> dict[str, str]:
+    versions = {"Python": platform.python_version()}
+    return versions | {name: metadata.version(name) for name in _LIBRARIES}
+
+
+def _notes(source: Source, told: Discretion) -> list[str]:
+    """Return the notes; where they are shared, without what they say about few records."""
+    synthesizer = source.drawn.evaluation.synthesizer
+    n, failures = len(source.records), _failures(source)
+    others = [note for note in source.notes if note not in failures]
+    if not told.sharing:
+        return others
+    # A note on separation says that all records of a level share an outcome.
+    kept = [told.blurred(note, n) for note in others if note not in synthesizer.notes]
+    shaky = [m.regression.response for m in synthesizer.models if m.fit and m.fit.notes]
+    if shaky:
+        kept.append(
+            f"Coefficients of the model of {listed(shaky)} owe their size to the prior, not to the "
+            "data (separation)."
+        )
+    return kept
+
+
+def _riskiest(source: Source) -> list[dict[str, Any]]:
+    """Return the records with the largest lift, by label."""
+    columns = ["probability", "prior", "lift", "rank", "n_guesses", "log_odds_range", "mcse"]
+    columns += [f"probability_{name}" for name in source.drawn.labels.names]
+    top = source.records.sort_values("lift", ascending=False, kind="stable").head(N_RISKIEST)
+    return [
+        {
+            "record": str(label),
+            **{name: _finite(row[name]) for name in columns},
+            "reliable": bool(row["reliable"]),
+        }
+        for label, row in zip(top.index, top.to_dict("records"), strict=True)
+    ]
+
+
+def _finite(value: Any) -> float | None:
+    """Return a number, None for one that JSON does not have."""
+    return float(value) if np.isfinite(value) else None
+
+
+def number(value: float | None) -> str:
+    """Return a number in four digits, or a dash where it is not told."""
+    if value is None or not np.isfinite(value):
+        return "–"
+    return f"{value:,.4g}" if abs(value) < 1e4 else f"{float(f'{value:.4g}'):,.0f}"

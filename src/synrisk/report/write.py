@@ -1,0 +1,144 @@
+"""The page rendered, and both files written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from synrisk.errors import FileError, OptionError, counted, got, listed, nearest
+from synrisk.release import Released, read_release
+from synrisk.report.facts import Source, collect, number
+from synrisk.storage import target_of, write_whole
+
+KINDS = ("sharing", "inside")
+_SUFFIXES = (".html", ".htm")
+_TITLE = "Attribute disclosure risk of a synthetic release"
+
+
+def write_report(
+    path: str | os.PathLike[str],
+    source: Source,
+    *,
+    kind: Any = "sharing",
+    synthetic: Any = None,
+    title: Any = None,
+) -> Path:
+    """Write a report and the JSON beside it; return the report's path.
+
+    Parameters
+    ----------
+    path
+        Where the page goes; its name ends in ``.html``.
+    source
+        What the report is made of.
+    kind
+        "sharing", without anything about few records, or "inside".
+    synthetic
+        The release, for the pictures of its distributions and its hash; or None.
+    title
+        The page's title.
+    """
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise OptionError(
+            f"kind must be one of {listed(KINDS)}; got {got(kind)}.{nearest(kind, KINDS)}"
+        )
+    if title is not None and not isinstance(title, str):
+        raise OptionError(f"title must be text; got {got(title)}.")
+    page = target_of(path)
+    if page.suffix.lower() not in _SUFFIXES:
+        raise FileError(f"{page.name!r}: a report is an HTML file, so its name ends in .html.")
+    beside = target_of(page.with_suffix(".json"))
+    sharing = kind == "sharing"
+    release = None if synthetic is None else _read(source, synthetic)
+    hashes = _hashes(source, synthetic, release, sharing=sharing)
+    facts = collect(source, release, hashes, sharing=sharing, title=title or _TITLE)
+    html = render(facts)
+    # Figures are for the page; machines have their numbers.
+    stored = json.dumps(facts, ensure_ascii=False, allow_nan=False, indent=1)
+    write_whole(beside, stored.encode(errors="replace"), owner_only=not sharing)
+    write_whole(page, html.encode(errors="replace"), owner_only=not sharing)
+    return Path(path)
+
+
+def _read(source: Source, synthetic: Any) -> list[Released]:
+    release = read_release(source.drawn.evaluation.synthesizer.confidential, synthetic)
+    if len(release) != source.n_datasets:
+        raise OptionError(
+            f"synthetic= holds {counted(len(release), 'dataset')}, but the risk was evaluated on "
+            f"{source.n_datasets:,}; give the release that was evaluated."
+        )
+    return release
+
+
+def _hashes(
+    source: Source, synthetic: Any, release: list[Released] | None, *, sharing: bool
+) -> list[dict[str, str]]:
+    """Return SHA-256 digests of the release, and inside of the confidential data.
+
+    The intruder who knows everybody else could try guesses until a digest of the confidential data
+    comes out, so it is not shared.
+    """
+    hashes = []
+    if not sharing:
+        data = source.drawn.evaluation.synthesizer.data
+        hashes.append(
+            {
+                "what": "confidential data",
+                "of": "the used records as CSV, with their labels",
+                "sha256": _digest_of_frame(data, index=True),
+            }
+        )
+    if release is None:
+        return hashes
+    given = list(synthetic) if isinstance(synthetic, list | tuple) else [synthetic]
+    for position, (one, dataset) in enumerate(zip(given, release, strict=True), 1):
+        is_file = isinstance(one, str | os.PathLike)
+        hashes.append(
+            {
+                "what": f"synthetic dataset {position}",
+                "of": "the file" if is_file else "the frame as CSV, without its index",
+                "sha256": _digest_of_file(Path(one))
+                if is_file
+                else _digest_of_frame(dataset.frame, index=False),
+            }
+        )
+    return hashes
+
+
+def _digest_of_file(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _digest_of_frame(frame: pd.DataFrame, *, index: bool) -> str:
+    text = frame.to_csv(index=index, lineterminator="\n")
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()
+
+
+def render(facts: Mapping[str, Any]) -> str:
+    """Return the page."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    from synrisk.report.draw import draw
+
+    environment = Environment(
+        loader=PackageLoader("synrisk.report", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["number"] = number
+    figures = [
+        # The drawing escapes the text in it.
+        {**picture, "svg": Markup(draw(picture, k))}  # noqa: S704
+        for k, picture in enumerate(facts["figures"], 1)
+    ]
+    return environment.get_template("page.html").render(**{**facts, "figures": figures})

@@ -1,0 +1,458 @@
+"""The command line as users have it: studies that run, and what they leave."""
+
+import hashlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.studies import STUDY, as_json, study_in, synrisk, table
+
+import synrisk as sr
+from synrisk.study import read_study
+
+
+def digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_a_study_from_end_to_end(tmp_path):
+    done = synrisk("run", study_in(tmp_path))
+    assert done.exit_code == 0, done.stderr
+    assert done.stderr == ""
+    for words in ("A small study", "Passed.", "Written:", "joint"):
+        assert words in done.stdout
+    out = tmp_path / "out"
+    names = {path.name for path in out.iterdir()}
+    assert names == {
+        "draws1_Income.csv",
+        "draws2_Kids.csv",
+        "manifest.json",
+        "records.csv",
+        "report.html",
+        "report.json",
+        "risk.nc",
+        "summary.json",
+        "synthetic1.csv",
+        "synthetic2.csv",
+    }
+    manifest = as_json(out / "manifest.json")
+    assert manifest["complete"]
+    assert manifest["outputs"] == {
+        name: digest(out / name) for name in sorted(names - {"manifest.json"})
+    }
+    assert manifest["inputs"] == {
+        name: digest(tmp_path / name) for name in ("study.toml", "people.csv")
+    }
+    assert manifest["seeds"] == {"fit": 3, "synthesis": 3}
+    assert set(manifest["versions"]) == {"python", "synrisk", "numpy", "numba", "pandas", "scipy"}
+    assert manifest["settings"]["risk"]["guesses"]["Income"]["below"] == 0.2
+    assert str(tmp_path) not in (out / "manifest.json").read_text(encoding="utf-8")
+    assert as_json(out / "summary.json")["verdict"]["outcome"] == "passed"
+
+
+def test_what_is_written_is_what_the_library_computes(tmp_path):
+    synrisk("run", study_in(tmp_path))
+    plan = [sr.Regression("Income ~ Spending"), sr.Regression("Kids ~ Income", "poisson")]
+    synthesizer = sr.fit(plan, table(), id="CaseID", seed=3)
+    release = synthesizer.synthesize(m=2, seed=3)
+    guesses = {"Income": sr.Relative(5, 0.2, 0.2)}
+    risk = sr.attribute_risk(synthesizer, release, guesses=guesses)
+    out = tmp_path / "out"
+    saved = sr.AttributeRisk.load(out / "risk.nc")
+    pd.testing.assert_frame_equal(saved.records, risk.records, rtol=1e-12)
+    records = pd.read_csv(out / "records.csv", index_col="CaseID")
+    np.testing.assert_array_equal(records["probability"], risk.records["probability"])
+    assert list(records.index) == list(table()["CaseID"])
+    for number, dataset in enumerate(release, 1):
+        written = pd.read_csv(out / f"synthetic{number}.csv")
+        assert "CaseID" not in written.columns  # a direct identifier is not released
+        np.testing.assert_array_equal(written["Income"], dataset["Income"])
+    draws = pd.read_csv(out / "draws2_Kids.csv")
+    np.testing.assert_array_equal(draws["Income"], synthesizer.draws("Kids")["Income"])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions are those of POSIX")
+def test_only_the_owner_can_read_the_folder(tmp_path):
+    synrisk("run", study_in(tmp_path))
+    out = tmp_path / "out"
+    assert out.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in out.iterdir()} == {0o600}
+
+
+def test_the_same_study_gives_the_same_bytes_and_replaces_its_own_files(tmp_path):
+    path = study_in(tmp_path)
+    out = tmp_path / "out"
+    synrisk("run", path)
+    first = {file.name: digest(file) for file in out.iterdir()}
+    assert synrisk("run", path).exit_code == 0
+    assert {file.name: digest(file) for file in out.iterdir()} == first
+    (out / "mine.txt").write_text("keep me", encoding="utf-8")
+    path.write_text(STUDY.replace("m = 2", "m = 1"), encoding="utf-8")
+    assert synrisk("run", path).exit_code == 0
+    assert not (out / "synthetic2.csv").exists()
+    assert (out / "mine.txt").exists()
+
+
+def test_files_that_no_run_wrote_are_not_overwritten(tmp_path):
+    path = study_in(tmp_path)
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "records.csv").write_text("mine", encoding="utf-8")
+    done = synrisk("run", path)
+    assert done.exit_code == 2
+    assert "holds records.csv, which no earlier run wrote" in done.stderr
+    assert [file.name for file in out.iterdir()] == ["records.csv"]
+    (out / "records.csv").rename(out / "manifest.json")
+    assert synrisk("run", path).exit_code == 2
+    assert (out / "manifest.json").read_text(encoding="utf-8") == "mine"
+
+
+def test_a_study_does_not_replace_what_it_reads(tmp_path):
+    path = study_in(tmp_path)
+    synrisk("run", path)
+    text = STUDY.replace("m = 2", 'files = ["out/synthetic1.csv", "out/synthetic2.csv"]')
+    path.write_text(text, encoding="utf-8")
+    done = synrisk("run", path)
+    assert done.exit_code == 2
+    assert "line 3, output: The study reads synthetic1.csv, synthetic2.csv from" in done.stderr
+    assert (tmp_path / "out" / "synthetic2.csv").exists()
+
+
+def test_a_run_that_fails_leaves_what_was_there_and_nothing_else(tmp_path):
+    path = study_in(tmp_path)
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text(
+        STUDY.replace("relative = 5", "interval = 5, low = 0, high = 1").replace(
+            "below = 0.2, above = 0.2", "within = [0, 1]"
+        ),
+        encoding="utf-8",
+    )
+    done = synrisk("run", wrong)
+    assert done.exit_code == 2
+    assert not (tmp_path / "out").exists()
+    synrisk("run", path)
+    before = {file.name: digest(file) for file in (tmp_path / "out").iterdir()}
+    assert synrisk("run", wrong).exit_code == 2
+    assert {file.name: digest(file) for file in (tmp_path / "out").iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("criteria", "code"),
+    [
+        ("lift = 50", 0),
+        ("lift = 0.5", 1),
+        ("lift = 50\n[report]", 0),
+        ("", 0),
+    ],
+)
+def test_exit_codes(tmp_path, criteria, code):
+    head = STUDY.split("[criteria]")[0]
+    text = head + (f"[criteria]\n{criteria}\n" if criteria else "")
+    done = synrisk("run", study_in(tmp_path, text))
+    assert done.exit_code == code, done.output
+
+
+def test_what_cannot_be_judged_has_its_own_exit_code(tmp_path):
+    text = STUDY.replace("[risk]\n", '[risk]\nestimator = "paper"\n')
+    done = synrisk("run", study_in(tmp_path, text))
+    assert done.exit_code == 3
+    assert "Cannot be judged." in done.stdout
+
+
+def test_quiet_prints_nothing(tmp_path):
+    done = synrisk("run", study_in(tmp_path), "--quiet")
+    assert (done.exit_code, done.output) == (0, "")
+
+
+def test_parquet_in_and_out(tmp_path):
+    path = study_in(tmp_path)
+    synrisk("run", path)
+    table().to_parquet(tmp_path / "people.parquet")
+    text = STUDY.replace("people.csv", "people.parquet").replace('"out"', '"out2"')
+    path.write_text(text.replace("m = 2", 'm = 2\nformat = "parquet"'), encoding="utf-8")
+    assert synrisk("run", path).exit_code == 0
+    one = pd.read_csv(tmp_path / "out" / "synthetic1.csv")
+    two = pd.read_parquet(tmp_path / "out2" / "synthetic1.parquet")
+    pd.testing.assert_frame_equal(one, two, check_dtype=False)
+    risks = [(tmp_path / name / "records.csv").read_bytes() for name in ("out", "out2")]
+    assert risks[0] == risks[1]
+
+
+def test_foreign_draws_and_given_synthetic_data(tmp_path):
+    synrisk("run", study_in(tmp_path))
+    draws = pd.read_csv(tmp_path / "out" / "draws1_Income.csv")
+    draws.rename(columns={"Spending": "slope"}).to_csv(tmp_path / "d1.csv", index=False)
+    pd.read_csv(tmp_path / "out" / "draws2_Kids.csv").to_parquet(tmp_path / "d2.parquet")
+    text = (
+        STUDY.replace('"gaussian"', '"gaussian"\ndraws = "d1.csv"\nrename = { slope = "Spending" }')
+        .replace('"poisson"', '"poisson"\ndraws = "d2.parquet"')
+        .replace("m = 2", 'files = ["out/synthetic1.csv", "out/synthetic2.csv"]')
+        .replace('output = "out"', 'output = "deep/out3"')
+    )
+    (tmp_path / "foreign.toml").write_text(text, encoding="utf-8")
+    done = synrisk("run", tmp_path / "foreign.toml")
+    assert done.exit_code in (0, 3), done.stderr
+    assert "could not be checked for Income, Kids" in done.stdout
+    out = tmp_path / "deep" / "out3"
+    assert not list(out.glob("synthetic*")) + list(out.glob("draws*"))
+    inputs = as_json(out / "manifest.json")["inputs"]
+    assert set(inputs) == {
+        "foreign.toml", "people.csv", "d1.csv", "d2.parquet",
+        "out/synthetic1.csv", "out/synthetic2.csv",
+    }  # fmt: skip
+    assert sr.AttributeRisk.load(out / "risk.nc").estimator == {
+        "Income": "importance",
+        "Kids": "importance",
+    }
+
+
+def test_every_setting_reaches_its_function(tmp_path):
+    text = """\
+        seed = 1
+        [data]
+        file = "people.csv"
+        missing = "drop"
+        drop = ["CaseID", "Owner"]
+        types.Region = ["Ramsgate", "Quovadis", "Zyxwville"]
+        [[model]]
+        formula = "Income ~ Region"
+        prior = { Intercept = { mean = 50, sd = 20 }, sigma = { rate = 0.2 } }
+        weights = "Weight"
+        [[model]]
+        formula = "Kids ~ Income"
+        family = "pois"
+        [fit]
+        n_draws = 400
+        prior = { mean = 0, sd = 2 }
+        engine = "laplace"
+        [synthesis]
+        m = 1
+        seed = 9
+        [risk]
+        prior = { truth_factor = 2 }
+        estimator = "importance"
+        n_draws = 300
+        [risk.guesses]
+        Income = { interval = 5, low = 0, high = 100, within = [-inf, 150] }
+        Kids = { values = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] }
+        [criteria]
+        policy = "loose"
+        file = "policies.toml"
+        [report]
+        title = "By the report"
+        """
+    text = "\n".join(line.strip() for line in text.splitlines())
+    (tmp_path / "policies.toml").write_text(
+        "[strict]\nlift = 1\n[loose]\nlift = 100\nvariables.Kids = { lift = 90 }\n",
+        encoding="utf-8",
+    )
+    data = table()
+    data.loc[3, "Income"] = np.nan
+    done = synrisk("run", study_in(tmp_path, text, data))
+    assert done.exit_code in (0, 3), done.stderr
+    assert "By the report" in done.stdout
+    out = tmp_path / "results"
+    risk = sr.AttributeRisk.load(out / "risk.nc")
+    assert len(risk.records) == len(data) - 1
+    assert risk.n_draws == {"Income": 300, "Kids": 300}
+    assert risk.estimator == {"Income": "importance", "Kids": "importance"}
+    np.testing.assert_allclose(risk.records["prior"], 2 / (50 - 1 + 2))
+    assert list(risk.joint(0)["Kids"].to_numpy()) == list(range(10))
+    assert len(pd.read_csv(out / "draws1_Income.csv")) == 400
+    assert "Region[T.Quovadis]" in pd.read_csv(out / "draws1_Income.csv").columns
+    assert not {"CaseID", "Owner"} & set(pd.read_csv(out / "synthetic1.csv").columns)
+    manifest = as_json(out / "manifest.json")
+    assert manifest["seeds"] == {"fit": 1, "synthesis": 9}
+    assert manifest["criteria"]["name"] == "loose"
+    assert "policies.toml" in manifest["inputs"]
+
+
+def test_without_a_seed_one_is_taken_and_written_down(tmp_path):
+    text = STUDY.replace("seed = 3\n", "")
+    path = study_in(tmp_path, text)
+    synrisk("run", path)
+    seed = as_json(tmp_path / "out" / "manifest.json")["seeds"]["fit"]
+    first = (tmp_path / "out" / "records.csv").read_bytes()
+    path.write_text(f"seed = {seed}\n{text}", encoding="utf-8")
+    synrisk("run", path)
+    assert (tmp_path / "out" / "records.csv").read_bytes() == first
+
+
+def test_init_writes_a_study_that_runs_and_never_overwrites(tmp_path):
+    assert synrisk("init", tmp_path / "new").exit_code == 0
+    study = tmp_path / "new" / "study.toml"
+    text = study.read_text(encoding="utf-8")
+    assert max(map(len, text.splitlines())) <= 100
+    done = synrisk("init", tmp_path / "new")
+    assert done.exit_code == 2
+    assert "exists already" in done.stderr
+    assert study.read_text(encoding="utf-8") == text
+    assert synrisk("run", study, "-q").exit_code == 0
+
+
+def test_init_guesses_a_plan_from_the_columns_and_writes_no_value(tmp_path):
+    data = (
+        table()
+        .drop(columns="Weight")
+        .assign(
+            LogIncome=lambda frame: np.log(frame["Income"]),
+            Name=[f"Person{i}" for i in range(120)],
+            Wealth=np.exp(np.random.default_rng(0).normal(10, 2, 120)),
+        )
+    )
+    data.loc[5, "Income"] = np.nan
+    data.loc[5, "LogIncome"] = np.nan
+    data.to_parquet(tmp_path / "people.parquet")
+    done = synrisk("init", tmp_path / "new", "--data", tmp_path / "people.parquet")
+    assert done.exit_code == 0, done.stderr
+    study = tmp_path / "new" / "study.toml"
+    text = study.read_text(encoding="utf-8")
+    for words in (
+        'file = "../people.parquet"',
+        'id = "CaseID"',
+        'missing = "drop"',
+        'drop = ["Name", "LogIncome"]',
+        '"Income ~ Owner + Spending"',
+        '"log(Wealth) ~ Owner + Spending + Income"',
+        "released as they are: Kids, Owner, Region",
+    ):
+        assert words in text
+    for value in ("Person", "Quovadis", "Ramsgate", "Zyxwville", "810"):
+        assert value not in text
+    assert synrisk("run", study, "-q").exit_code in (0, 1, 3)
+
+
+def test_every_commented_choice_of_the_template_is_known(tmp_path):
+    """A commented setting, put in place of the default, is read without complaint."""
+    synrisk("init", tmp_path)
+    study = tmp_path / "study.toml"
+    lines = study.read_text(encoding="utf-8").splitlines()
+    for name in ("policies.toml", "syn1.csv"):
+        (tmp_path / name).write_text("[a]\nlift = 2\n", encoding="utf-8")
+    instead_of = {
+        "files": ("m = ",),
+        "guesses.LogIncome": ("guesses = ",),
+        "policy": ("lift = ", "variables = "),
+        "file": ("lift = ", "variables = "),
+    }
+    tried = 0
+    for number, line in enumerate(lines):
+        if not re.match(r"# [\w.]+ = ", line):
+            continue
+        key = line.split()[1]
+        changed = [one for one in lines if not one.startswith(instead_of.get(key, ("never",)))]
+        changed[changed.index(line)] = line.removeprefix("# ")
+        if "# [fit]" in lines[number - 3 : number]:
+            changed[changed.index("# [fit]")] = "[fit]"
+        study.write_text("\n".join(changed), encoding="utf-8")
+        read_study(study)
+        tried += 1
+    assert tried >= 15
+
+
+def test_the_report_is_made_anew_from_the_folder(tmp_path):
+    study = study_in(tmp_path)
+    synrisk("run", study)
+    out = tmp_path / "out"
+    study.unlink()
+    (tmp_path / "people.csv").unlink()
+    before = {file.name: digest(file) for file in out.iterdir()}
+    done = synrisk("report", out)
+    assert done.exit_code == 0, done.stderr
+    assert {file.name: digest(file) for file in out.iterdir()} == before
+    (tmp_path / "policies.toml").write_text("[strict]\nlift = 0.5\n", encoding="utf-8")
+    done = synrisk(
+        "report", out, "--kind", "inside", "--criteria", tmp_path / "policies.toml",
+        "--title", "Another title",
+    )  # fmt: skip
+    assert done.exit_code == 1
+    assert "Failed (strict)." in done.stdout
+    made = {file.name for file in out.iterdir()}
+    assert made - set(before) == {"report-inside.html", "report-inside.json"}
+    for name in ("report.html", "report-inside.html"):  # all reports of a folder agree
+        page = (out / name).read_text(encoding="utf-8")
+        assert "Another title" in page
+    manifest = as_json(out / "manifest.json")
+    assert manifest["complete"]
+    assert manifest["criteria"]["name"] == "strict"
+    assert manifest["outputs"] == {
+        name: digest(out / name) for name in sorted(made - {"manifest.json"})
+    }
+    assert as_json(out / "summary.json")["verdict"]["outcome"] == "failed"
+    assert synrisk("report", out, "--policy", "cell-of-5", "-q").exit_code == 1
+
+
+def test_the_report_for_sharing_names_nobody(tmp_path):
+    synrisk(
+        "run", study_in(tmp_path, STUDY.replace("[criteria]\nlift = 50", "[criteria]\nlift = 2"))
+    )
+    for name in ("report.html", "report.json"):
+        text = (tmp_path / "out" / name).read_text(encoding="utf-8")
+        assert not [label for label in table()["CaseID"].astype(str) if label in text]
+
+
+def test_mistakes_about_a_folder(tmp_path):
+    synrisk("run", study_in(tmp_path))
+    out = tmp_path / "out"
+    for arguments, message in (
+        ([tmp_path / "none"], "There is no folder"),
+        ([tmp_path], "was not written by synrisk run"),
+        ([out, "--kind", "public"], "--kind must be one of sharing, inside, both; got 'public'"),
+        ([out, "--policy", "cell-of-7"], "There is no policy 'cell-of-7'"),
+    ):
+        done = synrisk("report", *arguments)
+        assert done.exit_code == 2
+        assert message in done.stderr
+    (out / "synthetic1.csv").rename(tmp_path / "moved.csv")
+    done = synrisk("report", out)
+    assert done.exit_code == 0
+    assert "The synthetic data are not where they were" in done.stdout
+    (out / "synthetic1.csv").write_text("changed", encoding="utf-8")
+    assert "has changed since its risk was evaluated" in synrisk("report", out).stderr
+    with (out / "risk.nc").open("ab") as file:
+        file.write(b"x")
+    assert "is not the file that synrisk run wrote" in synrisk("report", out).stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["run", "--help"], ["init", "--help"], ["report", "--help"]]
+)
+def test_help_teaches_by_example(arguments):
+    done = synrisk(*arguments)
+    assert done.exit_code == 0
+    words = " ".join(done.stdout.split())
+    assert "synrisk" in words
+    if arguments == ["run", "--help"]:
+        assert "1 failed; 3 cannot be judged; 2 wrong input; 130 interrupted" in words
+
+
+def test_usage_errors_are_wrong_input():
+    assert synrisk("run").exit_code == 2
+    assert synrisk("fly").exit_code == 2
+
+
+def test_an_error_of_our_own_shows_no_value_and_is_not_a_verdict(tmp_path, monkeypatch):
+    def broken(*_, **__):
+        raise ValueError("a secret of case 810001")
+
+    monkeypatch.setattr("synrisk.cli.run", broken)
+    done = synrisk("run", study_in(tmp_path))
+    assert done.exit_code == 70
+    assert "ValueError in test_command_line.py" in done.stderr
+    assert "secret" not in done.output
+
+
+def test_the_console_script_and_its_exit_code(tmp_path):
+    script = Path(sys.executable).parent / "synrisk"
+    done = subprocess.run(
+        [script, "run", tmp_path / "none.toml"],
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "there is no such file" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,127 @@
+"""Ctrl-C at every stage of a run: whole files or none, no litter, and the next run succeeds."""
+
+import hashlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from helpers.studies import STUDY, as_json, study_in, synrisk, table
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
+
+# A shell that runs jobs in the background has them ignore Ctrl-C; these must not.
+CODE = (
+    "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from synrisk.cli import main; main()"
+)
+
+
+def made(name):
+    """A file that is being made, in the hidden folder."""
+    return lambda out: any(out.glob(f".synrisk-*/{name}"))
+
+
+def placed(name):
+    """A file that is in its place, and was not there before."""
+    return lambda out: (out / name).exists()
+
+
+# What is seen of the folder, and how long after it the interruption comes.
+MOMENTS = {
+    "reading": (made(""), 0.0),
+    "fitting": (made(""), 0.03),
+    "draws": (made("draws1_Income.csv"), 0.0),
+    "draws of the second model": (made("draws2_Kids.csv"), 0.0),
+    "first synthetic dataset": (made("synthetic1.csv"), 0.0),
+    "evaluating": (made("synthetic2.csv"), 0.0),
+    "well into evaluating": (made("synthetic2.csv"), 0.2),
+    "saving the risk": (made(".synrisk-*"), 0.0),
+    "records": (made("records.csv"), 0.0),
+    "drawing the report": (made("records.csv"), 0.3),
+    "summary": (made("summary.json"), 0.0),
+    "moving in": (placed("manifest.json"), 0.0),
+    "last file": (placed("synthetic2.csv"), 0.0),
+}
+
+
+def start(path):
+    return subprocess.Popen(
+        [sys.executable, "-c", CODE, "run", str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def interrupt(process, out, moment, number=signal.SIGINT):
+    """Send a signal as soon as a moment is seen; return how the process ended."""
+    seen, delay = moment
+    deadline = time.monotonic() + 120
+    while process.poll() is None and not seen(out):
+        assert time.monotonic() < deadline
+        time.sleep(0.0005)
+    time.sleep(delay)
+    process.send_signal(number)
+    _, words = process.communicate(timeout=120)
+    return process.returncode, words
+
+
+def check_whole(out):
+    """Every file that the manifest names is there and whole, and there is nothing else."""
+    manifest = as_json(out / "manifest.json")
+    assert manifest["complete"]
+    found = {
+        file.name: hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in out.iterdir()
+        if file.name != "manifest.json"
+    }
+    assert found == manifest["outputs"]
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_interrupted_runs_leave_all_or_nothing(tmp_path, moment):
+    path = study_in(tmp_path, data=table(1500))
+    out = tmp_path / "out"
+    code, words = interrupt(start(path), out, MOMENTS[moment])
+    late = moment in ("summary", "moving in", "last file")
+    assert code in ((0, 130) if late else (130,))
+    if code == 130:
+        assert words == "synrisk: Interrupted; no file was left half-written.\n"
+    if out.exists():
+        check_whole(out)
+    else:
+        assert code == 130
+        assert sorted(file.name for file in tmp_path.iterdir()) == ["people.csv", "study.toml"]
+    assert synrisk("run", path, "-q").exit_code == 0
+    check_whole(out)
+
+
+@pytest.mark.parametrize("moment", ["evaluating", "records"])
+def test_what_an_earlier_run_wrote_stays_until_the_new_is_whole(tmp_path, moment):
+    path = study_in(tmp_path, data=table(1500))
+    out = tmp_path / "out"
+    assert synrisk("run", path, "-q").exit_code == 0
+    before = as_json(out / "manifest.json")
+    path.write_text(STUDY.replace("seed = 3", "seed = 4"), encoding="utf-8")
+    code, _ = interrupt(start(path), out, MOMENTS[moment])
+    check_whole(out)
+    if code == 130 and as_json(out / "manifest.json")["seeds"]["fit"] == 3:
+        assert as_json(out / "manifest.json") == before
+
+
+def test_termination_is_an_interruption_too(tmp_path):
+    path = study_in(tmp_path, data=table(1500))
+    code, _ = interrupt(start(path), tmp_path / "out", MOMENTS["evaluating"], signal.SIGTERM)
+    assert code == 130
+    assert not (tmp_path / "out").exists()
+
+
+def test_after_a_kill_the_next_run_still_knows_its_files(tmp_path):
+    """Nothing can be cleaned up then: the next run does, by the manifest and the process's id."""
+    path = study_in(tmp_path, data=table(1500))
+    out = tmp_path / "out"
+    interrupt(start(path), out, MOMENTS["moving in"], signal.SIGKILL)
+    assert synrisk("run", path, "-q").exit_code == 0
+    check_whole(out)

@@ -1,0 +1,443 @@
+"""The report: what it says, what it keeps to itself, and how it is written."""
+
+import hashlib
+import html
+import json
+import re
+import stat
+import subprocess
+import sys
+from dataclasses import replace
+from functools import cache
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.cases import people, two_gaussians
+
+import synrisk as sr
+
+SECTIONS = ("verdict", "evaluated", "numbers", "figures", "intruder", "guesses", "diagnostics",
+            "models", "provenance", "notes")  # fmt: skip
+MARKED = (8642.1357, 7531.2468, 31.41592653)
+IDS = ("case-46368", "case-75025")
+RARE = "rare<level>"
+NAME = "b<i>\"q\" & 'r'"
+
+
+class Page(HTMLParser):
+    """What a browser would make of a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.words, self._skipped = [], [], 0
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self._skipped += tag == "style"
+
+    def handle_endtag(self, tag):
+        self._skipped -= tag == "style"
+
+    def handle_data(self, data):
+        if not self._skipped:
+            self.words.append(data)
+
+    def named(self, tag):
+        return [attrs for name, attrs in self.tags if name == tag]
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.words).split())
+
+
+@cache
+def marked():
+    """People with values, labels and a level that nobody else has."""
+    data = people(240, seed=5)
+    data["b"] = np.round(data["b"] * 10.0, 3)
+    for row, value in zip((17, 101, 3), MARKED, strict=True):
+        data.loc[row, "b"] = value
+    data["r"] = data["r"].cat.add_categories([RARE])
+    data.loc[[17, 30, 31], "r"] = RARE
+    data["id"] = [f"person-{k:04d}x" for k in range(240)]
+    data.loc[[17, 101], "id"] = IDS
+    data = data.rename(columns={"b": NAME})
+    plan = [
+        sr.Regression(f"`{NAME}` ~ x"),
+        sr.Regression("k ~ z", family="poisson"),
+        sr.Regression("r ~ 1", family="categorical"),
+    ]
+    synthesizer = sr.fit(plan, data, n_draws=100, seed=1, id="id")
+    release = synthesizer.synthesize(m=2, seed=2)
+    return sr.attribute_risk(synthesizer, release), release, data
+
+
+def written(risk, folder, **options):
+    path = risk.report(folder / "risk.html", **options)
+    text = path.read_text(encoding="utf-8")
+    facts = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    return text, facts
+
+
+def roundings(value):
+    """The usual ways to write a number with three digits and more."""
+    for digits in range(3, 12):
+        for shown in (f"{value:.{digits}g}", f"{value:,.{digits}g}", f"{value:.{digits - 1}e}"):
+            yield shown.rstrip(".")
+    for places in range(6):
+        if len(f"{value:.{places}f}".replace(".", "")) >= 3:
+            yield f"{value:.{places}f}"
+            yield f"{value:,.{places}f}"
+
+
+def holds(text, value):
+    return any(
+        re.search(rf"(?<![\d.]){re.escape(shown)}(?!\d)", text) for shown in set(roundings(value))
+    )
+
+
+def test_the_search_for_values_finds_them():
+    assert holds("income of 8,642.14 units", MARKED[0])
+    assert holds("8.64e+03", MARKED[0])
+    assert holds('"x": 31.416', MARKED[2])
+    assert not holds("about 86 and 18642", MARKED[0])
+
+
+def test_a_shared_report_holds_no_value_of_a_record(tmp_path):
+    risk, release, _ = marked()
+    text, facts = written(
+        risk, tmp_path, synthetic=release, criteria=sr.Criteria(probability=0.2, lift=1.5)
+    )
+    both = html.unescape(text) + json.dumps(facts, ensure_ascii=False)
+    for value in MARKED:
+        assert not holds(both, value)
+    for label in (*IDS, "person-0", RARE):
+        assert label not in both
+    for column in ("probability", "lift", "log_odds_range"):
+        for value in risk.records[column].nlargest(9):
+            assert f"{value:.5g}" not in both
+    assert "riskiest" not in facts
+    assert facts["summary"][1]["mean_difference"] is None  # two records make up most of it
+
+
+def test_an_inside_report_names_the_riskiest_records(tmp_path):
+    risk, release, _ = marked()
+    text, facts = written(risk, tmp_path, synthetic=release, kind="inside")
+    assert len(facts["riskiest"]) == 20
+    top = risk.records["lift"].idxmax()
+    assert facts["riskiest"][0]["record"] == top
+    assert facts["riskiest"][0]["lift"] == risk.records["lift"].max()
+    assert top in text
+    assert "For inside use only" in text
+    assert facts["summary"][0]["max"] == risk.records["probability"].max()
+
+
+def test_small_counts_and_their_complements_are_words(tmp_path):
+    risk, _, _ = marked()
+    rank = np.full(240, 5.0)
+    rank[:3] = 1.0
+    probability = risk._result.prior * 1.01
+    probability[:4] = risk._result.prior[:4] * 0.99
+    planted = replace(risk, _result=replace(risk._result, rank=rank, probability=probability))
+    text, facts = written(planted, tmp_path)
+    assert facts["summary"][0]["n_best"] == "fewer than 10"
+    assert facts["summary"][0]["n_above_prior"] == "all but fewer than 10"
+    words = Page(text).text
+    assert "For fewer than 10 of 240 people the truth is the intruder's one best guess." in words
+    assert not re.search(r"(?<![\d.,])[0-9] (?:of \d+ )?(?:people|records|rows)", words)
+    inside, facts = written(planted, tmp_path, kind="inside")
+    assert facts["summary"][0]["n_best"] == "3"
+    assert "For 3 of 240 people" in Page(inside).text
+
+
+def test_every_bar_of_a_shared_report_stands_for_ten_records(tmp_path):
+    risk, release, data = marked()
+    _, facts = written(risk, tmp_path, synthetic=release)
+    kinds = set()
+    for picture in facts["figures"]:
+        kinds.add(picture["kind"])
+        shares = picture.get("shares") or picture.get("confidential") or []
+        # Counts are in tens, so shares are of a sum that may be off a little.
+        assert all(share * 240 > 9 for share in shares), picture["title"]
+        for curve in picture.get("curves", ()):
+            assert all(9 < share * 240 < 231 for share in curve["shares"])
+    assert kinds == {"histogram", "levels", "exceedance"}
+    levels = next(p for p in facts["figures"] if p["title"].endswith("values: r"))
+    assert levels["levels"][-1] == "(2 pooled)"
+    values = next(p for p in facts["figures"] if NAME in p["title"] and "synthetic" in p)
+    assert values["edges"][-1] < 200 < data[NAME].max()
+
+
+def test_what_is_shown_is_what_the_summary_says(tmp_path):
+    synthesizer, release = two_gaussians(400)
+    risk = sr.attribute_risk(synthesizer, release)
+    _, facts = written(risk, tmp_path, kind="inside")
+    summary = risk.summary()
+    for row, (_, own) in zip(facts["summary"], summary.iterrows(), strict=True):
+        assert row["mean"] == pytest.approx(own["mean"])
+        assert row["median"] == pytest.approx(own["median"])
+        assert row["q95"] == pytest.approx(own["q95"])
+        assert row["prior"] == pytest.approx(own["prior"])
+        assert int(row["n_above_prior"]) == round(own["share_above_prior"] * 400)
+        assert int(row["n_best"]) == round(own["share_best"] * 400)
+    assert facts["summary"][1]["mean_difference"] == pytest.approx(summary["mean_abs_diff"].iloc[1])
+    _, shared = written(risk, tmp_path)
+    assert shared["summary"][0]["mean"] == float(f"{summary['mean'].iloc[0]:.4g}")
+    assert "max" not in shared["summary"][0]
+
+
+@pytest.mark.parametrize("kind", ["sharing", "inside"])
+def test_the_page_is_whole_and_accessible(kind, tmp_path):
+    risk, release, _ = marked()
+    text, _ = written(risk, tmp_path, kind=kind, synthetic=release)
+    page = Page(text)
+    assert page.named("html") == [{"lang": "en"}]
+    ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    assert [name for name in ids if name in SECTIONS] == list(SECTIONS)
+    assert len(page.named("h1")) == 1
+    levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch("h[1-6]", tag)]
+    assert all(b - a <= 1 for a, b in pairwise(levels))
+    pictures = page.named("svg")
+    assert len(pictures) == len(page.named("figure")) >= 10
+    assert all(one["role"] == "img" and len(one["aria-label"]) > 40 for one in pictures)
+    assert all("scope" in attrs for attrs in page.named("th"))
+    assert len(page.named("caption")) == len(page.named("table"))
+    assert not page.named("script")
+    assert not page.named("link")
+    assert not page.named("img")
+    assert "http" not in re.sub(r'http-equiv="', "", text)
+    assert "None" not in page.text.replace("None.", "")
+    assert "nan" not in page.text.split()
+
+
+def test_names_and_levels_stand_as_text(tmp_path):
+    risk, release, _ = marked()
+    text, _ = written(
+        risk, tmp_path, kind="inside", synthetic=release, title="<script>alert('😀')</script>"
+    )
+    page = Page(text)
+    assert not page.named("i")
+    assert not page.named("level")
+    assert not page.named("script")
+    assert NAME in page.text
+    assert RARE in page.text
+    assert "<script>alert('😀')</script>" in page.text
+
+
+def test_without_criteria_there_is_no_verdict(tmp_path):
+    risk, _, _ = marked()
+    text, facts = written(risk, tmp_path)
+    assert facts["verdict"] is None
+    assert "No criteria were set" in text
+
+
+def test_the_verdict_comes_first(tmp_path):
+    risk, _, _ = marked()
+    criteria = sr.Criteria(probability=1.0, name="anything goes")
+    text, facts = written(risk, tmp_path, criteria=criteria)
+    verdict = risk.verdict(criteria)
+    assert facts["verdict"]["outcome"] == verdict.outcome
+    page = Page(text)
+    assert f"{verdict.outcome.capitalize()}. Policy: anything goes." in page.text
+    for sentence in verdict.sentences(sharing=True):
+        assert sentence in page.text
+    assert page.text.index("The verdict") < page.text.index("What was evaluated")
+
+
+def test_few_records_are_not_told_of(tmp_path):
+    synthesizer, release = two_gaussians()
+    risk = sr.attribute_risk(synthesizer, release, records=list(range(6)))
+    text, facts = written(risk, tmp_path)
+    assert facts["figures"] == [] or all("Confidential" in f["title"] for f in facts["figures"])
+    assert {row["mean"] for row in facts["summary"]} == {None}
+    assert facts["evaluated"]["records"] == "fewer than 10"
+    assert "no number about them can be shared" in text
+    assert "too few records for figures" in text
+    assert "The other records were not evaluated" in Page(text).text
+
+
+def test_nearly_all_records_do_not_tell_the_rest(tmp_path):
+    synthesizer, release = two_gaussians()
+    risk = sr.attribute_risk(synthesizer, release, records=list(range(37)))
+    text, facts = written(risk, tmp_path)
+    assert facts["evaluated"]["records"] == "all but fewer than 10 of 40"
+    assert "37" not in Page(text).text
+
+
+def test_dropped_records_are_blurred_and_separation_is_not_told_by_level(tmp_path):
+    data = people(60, seed=2)
+    data.loc[[1, 2, 3], "z"] = np.nan
+    data["u"] = pd.Categorical(np.where(np.arange(60) < 12, "only", "other"))
+    data["o"] = np.where(np.arange(60) < 12, 1, data["o"])
+    plan = [sr.Regression("b ~ z"), sr.Regression("o ~ u", family="bernoulli")]
+    synthesizer = sr.fit(plan, data, n_draws=200, seed=1, missing="drop")
+    risk = sr.attribute_risk(synthesizer, synthesizer.synthesize(seed=1))
+    assert any("separated" in note for note in risk.notes)
+    _, facts = written(risk, tmp_path)
+    notes = " ".join(facts["notes"])
+    assert "fewer than 10 confidential records with missing values" in notes
+    assert "u[" not in notes
+    assert "(separation)" in notes
+    _, facts = written(risk, tmp_path, kind="inside")
+    assert "3 confidential records with missing values" in " ".join(facts["notes"])
+
+
+def test_guesses_are_told_in_the_variables_own_units(tmp_path):
+    data = people(50, seed=4)
+    data["Income"] = np.exp(data["b"])
+    data["LogRent"] = data["b"] - 1.0
+    plan = [sr.Regression("log(Income) ~ x"), sr.Regression("LogRent ~ z")]
+    synthesizer = sr.fit(plan, data[["x", "z", "Income", "LogRent"]], n_draws=50, seed=1)
+    release = synthesizer.synthesize(seed=1)
+    guesses = {"LogRent": sr.Additive(5, 1.0, 1.0)}
+    risk = sr.attribute_risk(synthesizer, release, guesses=guesses)
+    _, facts = written(risk, tmp_path)
+    income, rent = facts["guesses"]
+    assert income["lines"][0] == "From 0.9 to 1.1 times each person's own truth."
+    assert "On the scale of the model, log(Income)" in income["lines"][2]
+    assert rent["lines"][0] == "From 1 below to 1 above each person's own truth."
+    assert "7.39 times the lowest" in rent["lines"][2]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"intruder_prior": "model"}, "the models and everybody else's records say"),
+        ({"intruder_prior": sr.TruthFactor(3)}, "holds the truth 3 times as likely"),
+        ({"intruder_prior": np.log(np.full((11, 11), 1 / 121))}, "a table of probabilities"),
+        ({"estimator": "paper"}, "The Monte-Carlo error is not known."),
+        ({"diagnostics": False}, "This was not checked"),
+        ({"n_draws": 1}, "Probability of the truth: c"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", ["sharing", "inside"])
+def test_other_evaluations_have_their_report(options, said, kind, tmp_path):
+    synthesizer, release = two_gaussians()
+    risk = sr.attribute_risk(synthesizer, release, **options)
+    text, facts = written(risk, tmp_path, kind=kind, synthetic=release)
+    assert said in Page(text).text
+    titles = [picture["title"] for picture in facts["figures"]]
+    assert "Probability of the truth: all variables together" in titles
+    assert "Confidential and synthetic values: c" in titles
+
+
+def test_a_fixed_range_is_told_inside_only(tmp_path):
+    synthesizer, release = two_gaussians()
+    guesses = {"b": sr.Interval(5, 1.2345, 19.0)}
+    risk = sr.attribute_risk(synthesizer, release, guesses=guesses)
+    assert "1.234" in " ".join(written(risk, tmp_path, kind="inside")[1]["guesses"][0]["lines"])
+    assert "1.234" not in " ".join(written(risk, tmp_path)[1]["guesses"][0]["lines"])
+
+
+def test_a_copied_release_fails_in_words(tmp_path):
+    data = people(200)
+    synthesizer = sr.fit([sr.Regression("b ~ x")], data, n_draws=200, seed=1)
+    copy = pd.concat([data.iloc[:195], synthesizer.synthesize(seed=1)[0].iloc[:5]])
+    risk = sr.attribute_risk(synthesizer, copy)
+    _, facts = written(risk, tmp_path)
+    assert facts["release_check"]["failed"]
+    (copies,) = facts["release_check"]["copies"]
+    assert copies["exact"] == "all but fewer than 10"
+    assert "copied" in copies["result"]
+    assert not any("195" in str(part) for part in (facts["notes"], facts["diagnostics"]))
+
+
+def test_hashes_of_the_release_and_inside_of_the_data(tmp_path):
+    risk, release, _ = marked()
+    files = []
+    for number, dataset in enumerate(release):
+        files.append(tmp_path / f"{number}.csv")
+        dataset.to_csv(files[-1], index=False)
+    _, shared = written(risk, tmp_path, synthetic=files)
+    digests = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
+    assert [one["sha256"] for one in shared["hashes"]] == digests
+    _, inside = written(risk, tmp_path, kind="inside", synthetic=release)
+    assert [one["what"] for one in inside["hashes"]] == [
+        "confidential data", "synthetic dataset 1", "synthetic dataset 2",
+    ]  # fmt: skip
+    assert [one["sha256"] for one in inside["hashes"][1:]] == digests
+    assert "confidential data" not in {one["what"] for one in shared["hashes"]}
+
+
+def test_files_are_written_whole_and_inside_ones_are_the_owners(tmp_path, monkeypatch):
+    risk, _, _ = marked()
+    path = risk.report(tmp_path / "a.html", kind="inside")
+    assert path == tmp_path / "a.html"
+    for name in ("a.html", "a.json"):
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+    risk.report(tmp_path / "b.html")
+    assert stat.S_IMODE((tmp_path / "b.html").stat().st_mode) & 0o200
+    before = (tmp_path / "b.html").read_bytes()
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(sr.FileError, match="No space left"):
+        risk.report(tmp_path / "b.html", title="another")
+    assert (tmp_path / "b.html").read_bytes() == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.html", "a.json", "b.html", "b.json"]
+
+
+def test_a_loaded_risk_has_the_same_report(tmp_path):
+    risk, release, _ = marked()
+    risk.save(tmp_path / "risk.nc")
+    loaded = sr.AttributeRisk.load(tmp_path / "risk.nc")
+    assert (
+        written(risk, tmp_path, synthetic=release)[1]
+        == written(loaded, tmp_path, synthetic=release)[1]
+    )
+
+
+def test_the_size_does_not_grow_with_the_records(tmp_path):
+    sizes = []
+    for n in (500, 50_000):
+        data = people(n)
+        synthesizer = sr.fit([sr.Regression("b ~ x"), sr.Regression("c ~ b")], data, n_draws=50)
+        release = synthesizer.synthesize(m=2, seed=1)
+        risk = sr.attribute_risk(synthesizer, release, diagnostics=False)
+        path = risk.report(tmp_path / "risk.html", synthetic=release, kind="inside")
+        sizes.append(path.stat().st_size)
+    assert sizes[1] < 2_000_000
+    assert sizes[1] < 1.5 * sizes[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"kind": "inseide"}, sr.OptionError, "Did you mean 'inside'"),
+        ({"kind": 3}, sr.OptionError, "sharing, inside; got an int"),
+        ({"title": 3}, sr.OptionError, "title must be text"),
+        ({"criteria": 0.2}, sr.OptionError, "verdict takes criteria"),
+        ({"path": "risk.json"}, sr.FileError, "ends in .html"),
+        ({"path": "nowhere/risk.html"}, sr.FileError, "There is no folder"),
+        ({"synthetic": []}, sr.SyntheticDataError, "The release is empty"),
+    ],
+)
+def test_wrong_arguments_are_refused(options, error, message, tmp_path):
+    risk, _, _ = marked()
+    path = tmp_path / options.pop("path", "risk.html")
+    with pytest.raises(error, match=message):
+        risk.report(path, **options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_a_report_needs_is_imported_when_one_is_written():
+    code = "import synrisk, sys; print([m for m in ('jinja2', 'matplotlib') if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_another_release_is_refused(tmp_path):
+    risk, release, _ = marked()
+    with pytest.raises(sr.OptionError, match="holds 1 dataset, but the risk was evaluated on 2"):
+        risk.report(tmp_path / "risk.html", synthetic=release[0])

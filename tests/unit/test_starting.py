@@ -1,0 +1,75 @@
+"""Plans guessed from columns: every kind of table begins with a study that is read."""
+
+import tomllib
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import synrisk as sr
+from synrisk.starting import guessed_text
+
+RNG = np.random.default_rng(0)
+N = 80
+COLUMNS = {
+    "money": np.exp(RNG.normal(10, 2, N)),
+    "height": RNG.normal(170, 9, N),
+    "kids": RNG.poisson(1.2, N),
+    "owner": RNG.integers(0, 2, N),
+    "flag": RNG.random(N) < 0.5,
+    "region": RNG.choice(["north", "south"], N),
+    "name": [f"person {i}" for i in range(N)],
+    "person_id": np.arange(N) + 100,
+    "fixed": np.ones(N),
+    "when": pd.date_range("2020-01-01", periods=N),
+    "odd name": RNG.normal(size=N),
+    "lists": [[1, 2]] * N,
+}
+
+
+def guessed(*names, **others):
+    frame = pd.DataFrame({**{name: COLUMNS[name] for name in names}, **others})
+    return tomllib.loads(guessed_text("study.toml", "people.csv", frame))
+
+
+def models(study):
+    return [(one["formula"], one["family"]) for one in study["model"]]
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (("height",), [("height ~ 1", "gaussian")]),
+        (
+            ("money", "height"),
+            [("log(money) ~ 1", "gaussian"), ("height ~ log(money)", "gaussian")],
+        ),
+        (("kids", "region"), [("kids ~ region", "poisson")]),
+        (("owner", "region"), [("owner ~ region", "bernoulli")]),
+        (("flag",), [("flag ~ 1", "bernoulli")]),
+        (("region", "fixed"), [("region ~ 1", "categorical")]),
+        (("height", "odd name", "when", "lists"), [("height ~ 1", "gaussian")]),
+    ],
+)
+def test_models_suit_the_columns(names, expected):
+    assert models(guessed(*names)) == expected
+
+
+def test_ids_texts_and_twins_are_left_out():
+    study = guessed("person_id", "name", "money", "height", log_money=np.log(COLUMNS["money"]))
+    assert study["data"]["id"] == "person_id"
+    assert study["data"]["drop"] == ["name", "log_money"]
+    study = guessed("height", minus=-COLUMNS["height"])
+    assert study["data"]["drop"] == ["minus"]
+
+
+def test_names_and_paths_with_quotes_are_toml():
+    frame = pd.DataFrame({"height": COLUMNS["height"], 'a "b" \\c': COLUMNS["name"]})
+    study = tomllib.loads(guessed_text("study.toml", 'my "people" \\x.csv', frame))
+    assert study["data"]["file"] == 'my "people" \\x.csv'
+    assert study["data"]["drop"] == ['a "b" \\c']
+
+
+def test_a_table_without_anything_to_model_is_refused():
+    with pytest.raises(sr.DataError, match="No column looks as if it could be modelled"):
+        guessed("name", "fixed")
