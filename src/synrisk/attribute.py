@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +27,7 @@ from synrisk.errors import (
     nearest,
 )
 from synrisk.estimation import estimates_of, kinds_of
-from synrisk.estimators import KINDS
+from synrisk.estimators import KINDS, AtGuesses, ModelEstimate
 from synrisk.executors import workers
 from synrisk.findings import ReliabilityWarning, findings
 from synrisk.guesses import Grid, Target, for_target, lay_out, strategies
@@ -39,6 +39,7 @@ from synrisk.plots import Plots
 from synrisk.plots.numbers import Drawn
 from synrisk.posterior import Posterior
 from synrisk.progress import bar
+from synrisk.refitting import MOST_FITTED, fit_at_guesses, rows_to_fit
 from synrisk.release import Released, read_release
 from synrisk.report import Source, write_report
 from synrisk.result import ErrorArrays, RiskArrays
@@ -49,7 +50,7 @@ from synrisk.synthesizer import Synthesizer
 from synrisk.twins import refuse_twins
 
 EstimatorName: TypeAlias = Literal["auto", "exact", "stacked", "importance", "paper"]
-UnreliableName: TypeAlias = Literal["flag", "raise"]
+UnreliableName: TypeAlias = Literal["flag", "fit", "raise"]
 JointName: TypeAlias = Literal["auto", "keep", "drop"]
 ReportKind: TypeAlias = Literal["sharing", "inside"]
 
@@ -278,6 +279,7 @@ class AttributeRisk:
         """
         evaluation, result = self._evaluation, self._result
         meta, arrays = evaluation.synthesizer.to_contents()
+        fitted: list[list[Any]] = []
         meta["risk"] = {
             "estimator": self.estimator,
             "kinds": [estimate.name for estimate in evaluation.estimates],
@@ -289,6 +291,7 @@ class AttributeRisk:
             "prior": prior_to_json(evaluation.prior),
             "with_errors": result.errors is not None,
             "around_truth": [grid.around_truth for grid in self._grids],
+            "fitted": fitted,
         }
         arrays |= {
             "positions": evaluation.positions,
@@ -307,6 +310,13 @@ class AttributeRisk:
             arrays[f"truth_{k}"] = grid.truth
             arrays[f"present_{k}"] = np.asarray(grid.present)
             arrays[f"marginal_{k}"] = result.marginals[k]
+        for row, estimates in evaluation.fitted.items():
+            for k, estimate in enumerate(estimates):
+                kind = estimate.name if estimate is not evaluation.estimates[k] else None
+                if kind is not None:
+                    fitted.append([row, k, kind])
+                    for name, values in estimate.to_arrays().items():
+                        arrays[f"fitted_{row}_{k}_{name}"] = values
         if result.errors is not None:
             arrays |= {f"error_{name}": values for name, values in vars(result.errors).items()}
         if result.joint is not None:
@@ -344,6 +354,7 @@ class AttributeRisk:
             grids,
             prior_from_json(meta["prior"], arrays.get("table")),
             arrays["positions"],
+            _fitted_from_arrays(synthesizer, estimates, meta["fitted"], arrays),
         )
         result = RiskArrays(
             arrays["probability"],
@@ -445,7 +456,9 @@ def attribute_risk(
         Whether to estimate the Monte-Carlo error of every number, which takes about as long again.
     on_unreliable
         What to do about records that cannot be relied on: ``"flag"`` them in the column
-        ``reliable``, with a warning, or ``"raise"``.
+        ``reliable``, with a warning; ``"fit"`` models made by `fit` anew at each of their guesses,
+        for up to 50 records, those most at risk first, which takes seconds a record; or
+        ``"raise"``.
     executor
         None or ``"threads"`` uses a thread for each core, ``"serial"`` one; a number is a number
         of threads; or an object with a ``map`` method. Results are the same to the last bit.
@@ -461,11 +474,11 @@ def attribute_risk(
     if not isinstance(diagnostics, bool):
         raise OptionError(f"diagnostics must be True or False; got {got(diagnostics)}.")
     keeping = _choose("joint", joint, _JOINTS)
-    unreliable = _choose("on_unreliable", on_unreliable, ("flag", "raise"))
-    if unreliable == "raise" and (not diagnostics or method == "paper"):
+    unreliable = _choose("on_unreliable", on_unreliable, ("flag", "fit", "raise"))
+    if unreliable != "flag" and (not diagnostics or method == "paper"):
         raise OptionError(
-            "on_unreliable='raise' needs to know what is reliable: use diagnostics=True, and an "
-            "estimator other than 'paper'."
+            f"on_unreliable={unreliable!r} needs to know what is reliable: use diagnostics=True, "
+            "and an estimator other than 'paper'."
         )
     team = workers(executor)
     chosen = strategies(guesses, synthesizer.plan.synthesized)
@@ -497,6 +510,14 @@ def attribute_risk(
             with_errors=diagnostics and method != "paper",
             on_records=on_records,
         )
+    n_fitted = 0
+    if unreliable == "fit":
+        chosen_rows = rows_to_fit(evaluation, result)[:MOST_FITTED]
+        n_fitted = len(chosen_rows)
+        with bar(progress, "Fitting at guesses", n_fitted) as on_records, team.open() as opened:
+            evaluation = fit_at_guesses(
+                evaluation, result, chosen_rows, release, opened, on_records
+            )
     if unreliable == "raise" and result.errors is not None and not result.errors.reliable.all():
         n_bad = int((~result.errors.reliable).sum())
         raise UnreliableError(
@@ -523,6 +544,7 @@ def attribute_risk(
         dict(zip(names, n_used, strict=True)),
         (
             *_notes(synthesizer, release, grids),
+            *((f"{counted(n_fitted, 'record')} fitted at each guess.",) if n_fitted else ()),
             *(_note_on_chains(synthesizer) if diagnostics and method != "paper" else ()),
             *(checks.failures if checks else ()),
         ),
@@ -531,6 +553,22 @@ def attribute_risk(
         result,
         _labels(synthesizer, positions),
     )
+
+
+def _fitted_from_arrays(
+    synthesizer: Synthesizer,
+    estimates: tuple[ModelEstimate, ...],
+    stored: Sequence[tuple[int, int, str]],
+    arrays: Mapping[str, Any],
+) -> dict[int, tuple[ModelEstimate, ...]]:
+    """Return the estimates of records that were fitted at each guess."""
+    kinds: dict[str, Any] = {**KINDS, AtGuesses.name: AtGuesses}
+    found: dict[int, list[ModelEstimate]] = {}
+    for row, k, kind in stored:
+        family = synthesizer.models[k].regression.distribution
+        own = kinds[kind].from_arrays(family, arrays, f"fitted_{row}_{k}_")
+        found.setdefault(row, list(estimates))[k] = own
+    return {row: tuple(own) for row, own in found.items()}
 
 
 def _labels(synthesizer: Synthesizer, positions: IntArray) -> tables.Labels:

@@ -6,32 +6,39 @@ of tables, one a model, over its own and its parents' guesses. Each table is
 - `Exact` for a gaussian model: a ratio of two predictive densities, by quadrature over sigma,
 - `Stacked`: the same ratio by draws given the confidential data and draws given confidential and
   synthetic data stacked, from common random numbers,
-- `Importance`: draws given the confidential data alone, weighted by the density of the release.
+- `Importance`: draws given the confidential data alone, weighted by the density of the release,
+- `AtGuesses`, for one record alone: the same ratio by a fit at each guess.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
+from scipy.special import logsumexp
 
 from synrisk.families import Family
-from synrisk.fitting.importance import effective_size
+from synrisk.fitting.importance import LEAST_JUDGED, effective_size, smoothed
 from synrisk.likelihood import (
     ErrorSets,
     KernelDraws,
     ModelBlock,
     Nodes,
+    TableErrors,
     log_predictive,
     log_predictive_exact,
     log_table,
+    table_errors,
 )
 from synrisk.schema import FloatArray
 
 Shape: TypeAlias = tuple[int, ...]
+
+LEAST_RELEASE_ESS = 20.0  # below, the error of importance sampling tends to 0 as one draw dominates
+_EVEN = 0.8  # share of the draws from which the tail of their weights does not matter
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,19 +50,47 @@ class Importance:
     log_g: FloatArray
     unit_size: int = 1  # draws that are not independent of one another, adjacent
     basis: FloatArray | None = None  # directions over the units that matched moments leave exact
+    reliable: ClassVar[bool] = True
+
+    @property
+    def n_draws(self) -> int:
+        """The number of draws."""
+        return len(self.draws.log_v)
 
     @cached_property
-    def error_sets(self) -> ErrorSets | None:
+    def error_sets(self) -> ErrorSets:
         """The draws as the Monte-Carlo error takes them."""
         log_g = relative(self.log_g, self.draws.log_v)
         factors = np.concatenate([np.zeros((1, log_g.shape[1])), log_g])
         signs = [[-float(len(log_g)), *[1.0] * len(log_g)]]
         return ErrorSets.of([self.draws], factors, signs, (0, 0), self.unit_size, self.basis)
 
+    def errors(
+        self, block: ModelBlock, shape: Shape, within: FloatArray, totals: FloatArray | None
+    ) -> TableErrors | None:
+        """Return the Monte-Carlo errors of the likelihood; see `table_errors`."""
+        return _errors_by_draws(self.error_sets, block, shape, within, totals)
+
+    def errors_with_prior(
+        self, block: ModelBlock, shape: Shape, within: FloatArray, totals: FloatArray | None
+    ) -> TableErrors | None:
+        """Return those where the prior is the predictive density of the same draws."""
+        return _errors_by_draws(_with_prior(self.error_sets), block, shape, within, totals)
+
+    @property
+    def has_known_error(self) -> bool:
+        """Whether enough draws carry weight: else the error tends to 0 as one draw dominates."""
+        return bool(self.release_ess.min() >= LEAST_RELEASE_ESS)
+
     @cached_property
     def release_ess(self) -> FloatArray:
         """The effective number of draws behind each dataset's likelihood: ESS of v·g."""
         return np.array([effective_size(self.draws.log_v + one) for one in self.log_g])
+
+    @cached_property
+    def release_khat(self) -> FloatArray:
+        """The shape of the tail of v·g for each dataset."""
+        return np.array([smoothed(self.draws.log_v + one)[1] for one in self.log_g])
 
     def log_table(
         self, block: ModelBlock, shape: Shape, totals: FloatArray | None = None
@@ -94,14 +129,36 @@ class Stacked:
     basis: FloatArray | None = None
     reliable: bool = True  # whether every fit to a stack can be relied on
 
+    @property
+    def n_draws(self) -> int:
+        """The number of draws."""
+        return len(self.draws.log_v)
+
     @cached_property
-    def error_sets(self) -> ErrorSets | None:
+    def error_sets(self) -> ErrorSets:
         """The draws as the Monte-Carlo error takes them."""
         signs = [[-float(len(self.stacked))], *[[1.0]] * len(self.stacked)]
         factors = np.zeros((1, len(self.draws.log_v)))
         return ErrorSets.of(
             [self.draws, *self.stacked], factors, signs, (0, 0), self.unit_size, self.basis
         )
+
+    def errors(
+        self, block: ModelBlock, shape: Shape, within: FloatArray, totals: FloatArray | None
+    ) -> TableErrors | None:
+        """Return the Monte-Carlo errors of the likelihood; see `table_errors`."""
+        return _errors_by_draws(self.error_sets, block, shape, within, totals)
+
+    def errors_with_prior(
+        self, block: ModelBlock, shape: Shape, within: FloatArray, totals: FloatArray | None
+    ) -> TableErrors | None:
+        """Return those where the prior is the predictive density of the same draws."""
+        return _errors_by_draws(_with_prior(self.error_sets), block, shape, within, totals)
+
+    @property
+    def has_known_error(self) -> bool:
+        """Always: the release enters by fits."""
+        return True
 
     @property
     def release_ess(self) -> FloatArray:
@@ -155,13 +212,18 @@ class Exact:
     """Nodes given the confidential data, and given these and each dataset stacked."""
 
     name: ClassVar[str] = "exact"
+    error_sets: ClassVar[None] = None
+    reliable: ClassVar[bool] = True
+    has_known_error: ClassVar[bool] = True
     nodes: Nodes
     stacked: tuple[Nodes, ...]
 
-    @property
-    def error_sets(self) -> ErrorSets | None:
+    def errors(
+        self, block: ModelBlock, shape: Shape, within: FloatArray, totals: FloatArray | None
+    ) -> None:
         """None: there is no Monte-Carlo error."""
-        return None
+
+    errors_with_prior = errors
 
     def log_table(
         self, block: ModelBlock, shape: Shape, totals: FloatArray | None = None
@@ -196,8 +258,105 @@ class Exact:
         )
 
 
-ModelEstimate: TypeAlias = Importance | Stacked | Exact
-KINDS: dict[str, type[ModelEstimate]] = {kind.name: kind for kind in (Importance, Stacked, Exact)}
+@dataclass(frozen=True, repr=False)
+class AtGuesses:
+    """A fit at each guess of one record: without the release, then with each dataset.
+
+    Attributes
+    ----------
+    log_evidence
+        ``(fit, cell)``.
+    log_weights
+        Of the draws, ``(fit, cell, draw)``, in antithetic pairs; they sum to one.
+    """
+
+    name: ClassVar[str] = "fit"
+    error_sets: ClassVar[None] = None
+    reliable: ClassVar[bool] = True
+    has_known_error: ClassVar[bool] = True
+    log_evidence: FloatArray
+    log_weights: FloatArray
+
+    @property
+    def n_draws(self) -> int:
+        """The number of draws at a guess."""
+        return int(self.log_weights.shape[2])
+
+    def log_table(
+        self, block: ModelBlock, shape: Shape, totals: FloatArray | None = None
+    ) -> FloatArray:
+        """Return Σ_l log L_l over the model's guesses, ``(1, cell)``; there are no totals."""
+        del block, shape, totals
+        alone, *stacked = self.log_evidence
+        return np.asarray(sum(stacked) - len(stacked) * alone)[None]
+
+    def log_predictive(self, block: ModelBlock, shape: Shape) -> FloatArray:
+        """Return the log predictive density of each guess, up to a constant."""
+        del block, shape
+        return self.log_evidence[:1]
+
+    def errors(
+        self, block: ModelBlock, shape: Shape, within: FloatArray, totals: FloatArray | None
+    ) -> TableErrors:
+        """Return the Monte-Carlo errors of the likelihood; see `table_errors`."""
+        del totals
+        return self._errors(block, shape, within, -float(len(self.log_evidence) - 1))
+
+    def errors_with_prior(
+        self, block: ModelBlock, shape: Shape, within: FloatArray, totals: FloatArray | None
+    ) -> TableErrors:
+        """Return those where the prior is the predictive density of the same fits."""
+        del totals
+        return self._errors(block, shape, within, 1.0 - float(len(self.log_evidence) - 1))
+
+    def _errors(
+        self, block: ModelBlock, shape: Shape, within: FloatArray, sign: float
+    ) -> TableErrors:
+        weights = np.exp(self.log_weights)
+        q = weights[1:].sum(axis=0) + sign * weights[0]
+        q = np.add.reduceat(q, np.arange(0, q.shape[1], 2), axis=1)  # pairs
+        parent, own = block.true_cells(shape)[0]
+        apart = ((q - q[parent * shape[block.own] + own]) ** 2).sum(axis=1)
+        targets = within[0, :, 1:] - within[0, :, 1:].sum(axis=0) * within[0, :, :1]
+        variance = ((targets.T @ q) ** 2).sum(axis=1)
+        sizes = np.exp(-logsumexp(2 * self.log_weights, axis=2))
+        worst = np.unravel_index(int(np.argmin(sizes)), sizes.shape)
+        khat = smoothed(self.log_weights[worst])[1]
+        by = q.shape[1] / (q.shape[1] - 1)
+        return TableErrors(
+            by * variance[None], by * apart[None], np.array([sizes[worst]]), np.array([khat])
+        )
+
+    def to_arrays(self) -> dict[str, FloatArray]:
+        """Return what is stored."""
+        return {"log_evidence": self.log_evidence, "log_weights": self.log_weights}
+
+    @classmethod
+    def from_arrays(cls, family: Family, arrays: Mapping[str, Any], at: str) -> AtGuesses:  # noqa: ARG003
+        """Return what `to_arrays` stored, with names that begin with `at`."""
+        return cls(arrays[f"{at}log_evidence"], arrays[f"{at}log_weights"])
+
+
+def _errors_by_draws(
+    sets: ErrorSets, block: ModelBlock, shape: Shape, within: FloatArray, totals: FloatArray | None
+) -> TableErrors | None:
+    if totals is None:
+        return None
+    least_even = _EVEN * sets.n_draws if sets.n_draws >= LEAST_JUDGED else 0.0
+    return table_errors(block, sets, within, totals, shape, least_even)
+
+
+def _with_prior(sets: ErrorSets) -> ErrorSets:
+    """The prior takes one of the denominators away."""
+    signs = sets.signs.copy()
+    signs[sets.denominator] += 1.0
+    return replace(sets, signs=signs)
+
+
+ModelEstimate: TypeAlias = Importance | Stacked | Exact | AtGuesses
+KINDS: dict[str, type[Importance | Stacked | Exact]] = {
+    kind.name: kind for kind in (Importance, Stacked, Exact)
+}
 
 
 def relative(log_g: FloatArray, log_v: FloatArray) -> FloatArray:

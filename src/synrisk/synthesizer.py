@@ -25,7 +25,14 @@ from synrisk.errors import (
     nearest,
 )
 from synrisk.executors import Executor, workers
-from synrisk.fitting import Refit, fit_regression, nodes_of_regression, refit_regression
+from synrisk.fitting import (
+    Evidence,
+    Refit,
+    evidence_of_regression,
+    fit_regression,
+    nodes_of_regression,
+    refit_regression,
+)
 from synrisk.interchange import read_draws, split_rename
 from synrisk.io import TableLike, read_table
 from synrisk.likelihood import Nodes
@@ -216,6 +223,28 @@ class Synthesizer:
             model.fit,
             self._tables(model, datasets, confidential=True),
             reach,
+            executor,
+        )
+
+    def evidence(
+        self,
+        model: Model,
+        datasets: Sequence[Released],
+        position: int,
+        guesses: tuple[FloatArray, FloatArray, FloatArray],
+        executor: Executor,
+    ) -> Evidence:
+        """Return the evidence of all rows, the record at `position` replaced by each guess."""
+        assert model.fit is not None  # noqa: S101 - asked of fitted models alone
+        tables = self._tables(model, datasets, confidential=True)
+        matrix, values, omega = tables[0]
+        without = np.where(np.arange(len(omega)) == position, 0.0, omega)
+        return evidence_of_regression(
+            model.regression,
+            self.schema.variables[model.regression.response],
+            model.fit,
+            [(matrix, values, without), *tables[1:]],
+            guesses,
             executor,
         )
 

@@ -27,6 +27,7 @@ from synrisk.fitting.checks import (
     separation_notes,
     variance_inflation,
 )
+from synrisk.fitting.evidence import Evidence, evidence_at
 from synrisk.fitting.gaussian import GaussianPosterior, quadrature
 from synrisk.fitting.importance import LEAST_JUDGED
 from synrisk.fitting.laplace import Fitted, NormalPrior, Problem, laplace
@@ -44,6 +45,7 @@ Engine: TypeAlias = Literal["exact", "laplace"]
 Priors: TypeAlias = tuple[Normal | Exponential, ...] | Conjugate
 
 _CERTAIN = math.log(0.5)  # a class more probable than all others together
+DRAWS_AT_A_GUESS = 1000
 _JUDGED_DRAWS = 1000  # where fewer are asked for than can be judged
 
 
@@ -231,6 +233,27 @@ def nodes_of_regression(
     return task.nodes(rows, reach, executor)
 
 
+def evidence_of_regression(
+    regression: Regression,
+    variable: Variable,
+    fit: Fit,
+    tables: Sequence[tuple[FloatArray, FloatArray, FloatArray]],
+    guesses: tuple[FloatArray, FloatArray, FloatArray],
+    executor: Executor,
+) -> Evidence:
+    """Return the evidence of the rows of tables with one guess after the other among them.
+
+    Arguments are those of `refit_regression`; `guesses` are the design of a row for each guess, the
+    response on the model's scale, and the weights.
+    """
+    task, rows = _frozen(regression, variable, fit, tables)
+    matrix, y, omega = guesses
+    of_guesses = Rows(fit.standardisation.apply(matrix), y, omega)
+    n_normals = fit.numbers.z.shape[1]
+    numbers = _numbers(0, "guesses", regression, DRAWS_AT_A_GUESS, n_normals)
+    return evidence_at(task.problem(rows, executor), of_guesses, task.start(), numbers)
+
+
 def _frozen(
     regression: Regression,
     variable: Variable,
@@ -280,14 +303,20 @@ class _Task:
         prior = self._normal_prior(self.priors)
         if self.engine == "exact":
             return self._gaussian(rows, prior, executor).draw(numbers)
-        problem = Problem(
-            self.family, self.n_predictors, rows, prior, executor, self.what, self.scales.spread
-        )
-        fitted = laplace(problem, self._start(), numbers, judged)
+        fitted = laplace(self.problem(rows, executor), self.start(), numbers, judged)
         if self.family.on_response_scale:  # k̂ does not see a second mode or a tail that was missed
             good = self._gaussian(rows, prior, executor).agrees(fitted)
             fitted = replace(fitted, reliable=fitted.reliable and good)
         return fitted
+
+    def problem(self, rows: Sequence[Rows], executor: Executor) -> Problem:
+        """Return the posterior given rows, under normal priors."""
+        if isinstance(self.priors, Conjugate):
+            raise OptionError(f"{self.what}: the conjugate prior is drawn from exactly.")
+        prior = self._normal_prior(self.priors)
+        return Problem(
+            self.family, self.n_predictors, rows, prior, executor, self.what, self.scales.spread
+        )
 
     def _gaussian(
         self, rows: Sequence[Rows], prior: NormalPrior, executor: Executor
@@ -330,7 +359,8 @@ class _Task:
             ("fit",) * len(names),
         )
 
-    def _start(self) -> FloatArray:
+    def start(self) -> FloatArray:
+        """Return where the search for the mode begins."""
         start = np.zeros((self.n_predictors, self.n_columns))
         if self.standardisation.intercept is not None:
             start[:, self.standardisation.intercept] = self.scales.centre
