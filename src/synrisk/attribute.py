@@ -128,6 +128,8 @@ class AttributeRisk:
         """Return a row for the joint and for each variable, or these for each group of `by`.
 
         ``share_best`` is the share of records whose truth is the one most probable guess.
+        ``release_check`` says whether the release looks as if it came from the model ("passed",
+        "failed", "not known"), for the joint also whether rows were copied: see `release_check`.
 
         Parameters
         ----------
@@ -135,7 +137,16 @@ class AttributeRisk:
             A column of the confidential data.
         """
         groups = None if by is None else self._groups(by)
-        return tables.summary_table(self._result, self._grids, self._labels, groups)
+        table = tables.summary_table(self._result, self._grids, self._labels, groups)
+        checks = self.release_check
+        status = {
+            name: "not known"
+            if checks is None
+            else checks.status(None if name == "joint" else name)
+            for name in ("joint", *self._labels.names)
+        }
+        table["release_check"] = [status[of] for of in table.index.get_level_values("of")]
+        return table
 
     def diagnostics(self) -> pd.DataFrame:
         """Return what is shaky, why, and what to do: a row a finding, none if all is well."""

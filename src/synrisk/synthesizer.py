@@ -30,6 +30,7 @@ from synrisk.fitting import (
     Refit,
     evidence_of_regression,
     fit_regression,
+    moments_of_regression,
     nodes_of_regression,
     refit_regression,
 )
@@ -208,6 +209,19 @@ class Synthesizer:
             self.schema.variables[model.regression.response],
             model.fit,
             model.posterior.names,
+            self._tables(model, datasets, confidential=confidential),
+            executor,
+        )
+
+    def moments(
+        self, model: Model, datasets: Sequence[Released], executor: Executor, *, confidential: bool
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Return centre and covariance of a model's posterior given datasets, or with everybody."""
+        assert model.fit is not None  # noqa: S101 - asked of fitted models alone
+        return moments_of_regression(
+            model.regression,
+            self.schema.variables[model.regression.response],
+            model.fit,
             self._tables(model, datasets, confidential=confidential),
             executor,
         )

@@ -7,6 +7,7 @@ from synrisk.fitting.regression import (
     Refit,
     evidence_of_regression,
     fit_regression,
+    moments_of_regression,
     nodes_of_regression,
     refit_regression,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "Standardisation",
     "evidence_of_regression",
     "fit_regression",
+    "moments_of_regression",
     "nodes_of_regression",
     "refit_regression",
 ]

@@ -30,7 +30,7 @@ from synrisk.fitting.checks import (
 from synrisk.fitting.evidence import Evidence, evidence_at
 from synrisk.fitting.gaussian import GaussianPosterior, quadrature
 from synrisk.fitting.importance import LEAST_JUDGED
-from synrisk.fitting.laplace import Fitted, NormalPrior, Problem, laplace
+from synrisk.fitting.laplace import Fitted, NormalPrior, Problem, find_mode, laplace
 from synrisk.fitting.numbers import CommonNumbers
 from synrisk.fitting.rows import Rows, Standardisation, all_chunks
 from synrisk.fitting.scaling import Scales, resolve_priors
@@ -46,6 +46,7 @@ Priors: TypeAlias = tuple[Normal | Exponential, ...] | Conjugate
 
 _CERTAIN = math.log(0.5)  # a class more probable than all others together
 DRAWS_AT_A_GUESS = 1000
+_DRAWS_A_PARAMETER = 20  # for the covariance of draws to be known
 _JUDGED_DRAWS = 1000  # where fewer are asked for than can be judged
 
 
@@ -231,6 +232,31 @@ def nodes_of_regression(
     """
     task, rows = _frozen(regression, variable, fit, tables)
     return task.nodes(rows, reach, executor)
+
+
+def moments_of_regression(
+    regression: Regression,
+    variable: Variable,
+    fit: Fit,
+    tables: Sequence[tuple[FloatArray, FloatArray, FloatArray]],
+    executor: Executor,
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return the centre and the covariance of the posterior given the rows of several tables.
+
+    Arguments are those of `refit_regression`. Parameters are standardised, sigma in logs. They are
+    those of exact draws, or the mode and the curvature there; None where draws are too few.
+    """
+    task, rows = _frozen(regression, variable, fit, tables)
+    if fit.engine == "laplace":
+        mode, precision = find_mode(task.problem(rows, executor), task.start())
+        return mode, np.asarray(np.linalg.inv(precision))
+    fitted = task.fitted(rows, fit.numbers, fit.numbers, executor)
+    if fitted.ess < _DRAWS_A_PARAMETER * len(fitted.mode) or not fitted.reliable:
+        return None
+    weight = np.exp(fitted.log_weights)
+    mean = weight @ fitted.theta
+    apart = fitted.theta - mean
+    return mean, apart.T @ (weight[:, None] * apart)
 
 
 def evidence_of_regression(
