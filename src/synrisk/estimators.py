@@ -30,6 +30,7 @@ from synrisk.likelihood import (
     log_table,
 )
 from synrisk.schema import FloatArray
+from synrisk.units import Units
 
 Shape: TypeAlias = tuple[int, ...]
 
@@ -41,16 +42,15 @@ class Importance:
     name: ClassVar[str] = "importance"
     draws: KernelDraws
     log_g: FloatArray
-    unit_size: int = 1  # draws that are not independent of one another, adjacent
-    basis: FloatArray | None = None  # directions over the units that matched moments leave exact
+    units: Units  # draws that are not independent of one another
 
     @cached_property
-    def error_sets(self) -> ErrorSets | None:
+    def error_sets(self) -> tuple[ErrorSets, ...]:
         """The draws as the Monte-Carlo error takes them."""
         log_g = relative(self.log_g, self.draws.log_v)
         factors = np.concatenate([np.zeros((1, log_g.shape[1])), log_g])
         signs = [[-float(len(log_g)), *[1.0] * len(log_g)]]
-        return ErrorSets.of([self.draws], factors, signs, (0, 0), self.unit_size, self.basis)
+        return (ErrorSets.of([self.draws], factors, signs, (0, 0), self.units),)
 
     @cached_property
     def release_ess(self) -> FloatArray:
@@ -73,34 +73,47 @@ class Importance:
         return {
             **_draws_to_arrays(self.draws, "draws"),
             "log_g": self.log_g,
-            **_units_to_arrays(self),
+            **self.units.to_arrays("units"),
         }
 
     @classmethod
     def from_arrays(cls, family: Family, arrays: Mapping[str, Any], at: str) -> Importance:
         """Return what `to_arrays` stored, with names that begin with `at`."""
         draws = _draws_from_arrays(family, arrays, f"{at}draws")
-        return cls(draws, arrays[f"{at}log_g"], *_units_from_arrays(arrays, at))
+        return cls(draws, arrays[f"{at}log_g"], Units.from_arrays(arrays, f"{at}units"))
 
 
 @dataclass(frozen=True, repr=False)
 class Stacked:
-    """Draws given the confidential data, and given these and each dataset stacked."""
+    """Draws given the confidential data, and given these and each dataset stacked.
+
+    One entry of `units` is of all sets: draw h of each was made from the same random numbers. With
+    an entry a set, draws given the confidential data first, they were made independently.
+    """
 
     name: ClassVar[str] = "stacked"
     draws: KernelDraws
     stacked: tuple[KernelDraws, ...]
-    unit_size: int = 1
-    basis: FloatArray | None = None
+    units: tuple[Units, ...]
     reliable: bool = True  # whether every fit to a stack can be relied on
 
     @cached_property
-    def error_sets(self) -> ErrorSets | None:
-        """The draws as the Monte-Carlo error takes them."""
+    def error_sets(self) -> tuple[ErrorSets, ...]:
+        """The draws as the Monte-Carlo error takes them; errors of independent ones add."""
         signs = [[-float(len(self.stacked))], *[[1.0]] * len(self.stacked)]
-        factors = np.zeros((1, len(self.draws.log_v)))
-        return ErrorSets.of(
-            [self.draws, *self.stacked], factors, signs, (0, 0), self.unit_size, self.basis
+        sets = (self.draws, *self.stacked)
+        if len(self.units) == 1:
+            factors = np.zeros((1, len(self.draws.log_v)))
+            return (ErrorSets.of(sets, factors, signs, (0, 0), self.units[0]),)
+        return tuple(
+            ErrorSets.of(
+                [draws],
+                np.zeros((1, len(draws.log_v))),
+                [sign],
+                (0, 0) if number == 0 else None,
+                own,
+            )
+            for number, (draws, sign, own) in enumerate(zip(sets, signs, self.units, strict=True))
         )
 
     @property
@@ -129,8 +142,9 @@ class Stacked:
     def to_arrays(self) -> dict[str, FloatArray]:
         """Return what is stored."""
         arrays = _draws_to_arrays(self.draws, "draws")
-        arrays |= _units_to_arrays(self)
         arrays["reliable"] = np.array([float(self.reliable)])
+        for number, units in enumerate(self.units):
+            arrays |= units.to_arrays(f"units{number}")
         for number, draws in enumerate(self.stacked):
             arrays |= _draws_to_arrays(draws, f"stacked{number}")
         return arrays
@@ -138,14 +152,15 @@ class Stacked:
     @classmethod
     def from_arrays(cls, family: Family, arrays: Mapping[str, Any], at: str) -> Stacked:
         """Return what `to_arrays` stored, with names that begin with `at`."""
-        n_datasets = _n_stacked(arrays, at, "log_v")
+        n_datasets = _n_stored(arrays, f"{at}stacked", "log_v")
+        n_units = _n_stored(arrays, f"{at}units", "size")
         return cls(
             _draws_from_arrays(family, arrays, f"{at}draws"),
             tuple(
                 _draws_from_arrays(family, arrays, f"{at}stacked{number}")
                 for number in range(n_datasets)
             ),
-            *_units_from_arrays(arrays, at),
+            tuple(Units.from_arrays(arrays, f"{at}units{number}") for number in range(n_units)),
             bool(arrays[f"{at}reliable"][0]),
         )
 
@@ -159,9 +174,9 @@ class Exact:
     stacked: tuple[Nodes, ...]
 
     @property
-    def error_sets(self) -> ErrorSets | None:
+    def error_sets(self) -> tuple[ErrorSets, ...]:
         """None: there is no Monte-Carlo error."""
-        return None
+        return ()
 
     def log_table(
         self, block: ModelBlock, shape: Shape, totals: FloatArray | None = None
@@ -187,7 +202,7 @@ class Exact:
     @classmethod
     def from_arrays(cls, family: Family, arrays: Mapping[str, Any], at: str) -> Exact:  # noqa: ARG003
         """Return what `to_arrays` stored, with names that begin with `at`."""
-        n_datasets = _n_stacked(arrays, at, "sigma")
+        n_datasets = _n_stored(arrays, f"{at}stacked", "sigma")
         return cls(
             _nodes_from_arrays(arrays, f"{at}nodes"),
             tuple(
@@ -206,17 +221,8 @@ def relative(log_g: FloatArray, log_v: FloatArray) -> FloatArray:
     return np.asarray(np.minimum(log_g - top, 0.0))
 
 
-def _units_to_arrays(estimate: Importance | Stacked) -> dict[str, FloatArray]:
-    arrays = {"unit_size": np.array([float(estimate.unit_size)])}
-    return arrays if estimate.basis is None else {**arrays, "basis": estimate.basis}
-
-
-def _units_from_arrays(arrays: Mapping[str, Any], at: str) -> tuple[int, FloatArray | None]:
-    return int(arrays[f"{at}unit_size"][0]), arrays.get(f"{at}basis")
-
-
-def _n_stacked(arrays: Mapping[str, Any], at: str, part: str) -> int:
-    return sum(key.startswith(f"{at}stacked") and key.endswith(part) for key in arrays)
+def _n_stored(arrays: Mapping[str, Any], at: str, part: str) -> int:
+    return sum(key.startswith(at) and key.endswith(part) for key in arrays)
 
 
 def _draws_to_arrays(draws: KernelDraws, name: str) -> dict[str, FloatArray]:

@@ -21,6 +21,7 @@ from synrisk.likelihood import (
     ModelBlock,
     TermValues,
     add_log_density,
+    empty_totals,
     flatten_terms,
     log_joint_paired,
 )
@@ -158,7 +159,7 @@ class Evaluation:
         blocks = self._model_blocks(rows)
         with_errors = with_errors and not self.paired
         totals = [
-            one.error_sets.empty_totals(block) if with_errors and one.error_sets else None
+            empty_totals(one.error_sets, block) if with_errors and one.error_sets else None
             for one, block in zip(self.estimates, blocks, strict=True)
         ]
         log_likelihood = self._log_likelihood(blocks, totals)

@@ -58,31 +58,34 @@ def errors_of(
     reliable = np.ones(n_records, dtype=bool)
     axes, of_posterior, of_likelihood = [], [], []
     for block, estimate, sums in zip(blocks, estimates, totals, strict=True):
-        sets = estimate.error_sets
-        if sets is None or sums is None:
+        if sums is None:
             continue
         within = joint.within(block.axes)
-        n_draws = sets.n_draws
-        least_even = _EVEN * n_draws if n_draws >= LEAST_JUDGED else 0.0
-        found = table_errors(block, sets, within, sums, shape, least_even)
-        axes.append(block.axes)
-        of_likelihood.append(found.apart)
-        if prior_from_draws:  # the prior takes one of the denominators away
-            signs = sets.signs.copy()
-            signs[sets.denominator] += 1.0
-            with_prior = replace(sets, signs=signs)
-            of_both = table_errors(block, with_prior, within, sums, shape, 0.0)
-            found = replace(found, variance=of_both.variance, apart=of_both.apart)
+        first = 0
+        for sets in estimate.error_sets:
+            own_sums = np.ascontiguousarray(sums[first : first + len(sets.signs)])
+            first += len(sets.signs)
+            n_draws = sets.n_draws
+            least_even = _EVEN * n_draws if n_draws >= LEAST_JUDGED else 0.0
+            found = table_errors(block, sets, within, own_sums, shape, least_even)
+            axes.append(block.axes)
+            of_likelihood.append(found.apart)
+            if prior_from_draws and sets.denominator is not None:
+                signs = sets.signs.copy()  # the prior takes one of the denominators away
+                signs[sets.denominator] += 1.0
+                with_prior = replace(sets, signs=signs)
+                of_both = table_errors(block, with_prior, within, own_sums, shape, 0.0)
+                found = replace(found, variance=of_both.variance, apart=of_both.apart)
+            variance += found.variance
+            of_posterior.append(found.apart)
+            worse = found.ess < ess
+            ess[worse], khat[worse] = found.ess[worse], found.khat[worse]
+            reliable &= are_reliable(found.khat, found.ess, n_draws)
         if isinstance(estimate, Importance) and estimate.release_ess.min() < LEAST_RELEASE_ESS:
             variance += np.nan
             reliable[:] = False
         if isinstance(estimate, Stacked) and not estimate.reliable:
             reliable[:] = False
-        variance += found.variance
-        of_posterior.append(found.apart)
-        worse = found.ess < ess
-        ess[worse], khat[worse] = found.ess[worse], found.khat[worse]
-        reliable &= are_reliable(found.khat, found.ess, n_draws)
     low, high = joint.rank_bounds(axes, of_posterior)
     range_mcse = joint.errors_at(ends, axes, of_likelihood).sum(axis=1)
     unknown = np.isnan(variance[:, 0])
