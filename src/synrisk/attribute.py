@@ -425,6 +425,7 @@ def attribute_risk(
     intruder_prior: Any = "uniform",
     n_draws: int | None = None,
     estimator: EstimatorName = "auto",
+    stacked: Sequence[Any] | None = None,
     records: Iterable[Hashable] | Hashable | None = None,
     joint: JointName = "auto",
     diagnostics: bool = True,
@@ -453,11 +454,18 @@ def attribute_risk(
         Use the first so many posterior draws; None uses all.
     estimator
         ``"exact"``: by quadrature, for gaussian models made by `fit`. ``"stacked"``: by draws given
-        the confidential data and given these and the release stacked, for models made by `fit`.
+        the confidential data and given these and the release stacked, for models made by `fit`
+        or with `stacked`.
         ``"importance"``: importance sampling with one table a model, for draws of regressions
         that were fitted separately. ``"paper"``: the paper's, draw h of all models together, also
         right for draws of one joint posterior. ``"auto"``: for each model the first of these that
         it allows.
+    stacked
+        For draws that were made elsewhere: an entry a dataset, each a list of tables of draws by
+        model (or a dict by response), given the confidential rows and those of that dataset
+        together, with priors, levels and centring as in the fits to the confidential data. Read
+        as `Synthesizer.from_draws` reads draws. Their numbers may differ: each mean is over all
+        draws of its own fit (the first `n_draws` of each), and the fits' errors add.
     records
         Labels of the records to evaluate; None evaluates all.
     joint
@@ -495,10 +503,11 @@ def attribute_risk(
     chosen = strategies(guesses, synthesizer.plan.synthesized)
     believed = resolve_prior(intruder_prior)
     positions = _chosen_records(records, synthesizer.data.index)
-    kinds = kinds_of(synthesizer, method)
+    kinds = kinds_of(synthesizer, method, with_stacks=stacked is not None)
     draws = _first_draws(synthesizer, n_draws, paired=method == "paper")
     release = read_release(synthesizer.confidential, synthetic)
     refuse_twins(synthesizer.confidential, release)
+    given_stacks = () if stacked is None else _stacks(synthesizer, stacked, len(release), n_draws)
     targets = [_target(synthesizer, name, positions) for name in synthesizer.plan.synthesized]
     laid = [(for_target(chosen[target.name], target), target) for target in targets]
     shape = tuple(strategy.width(target) for strategy, target in laid)
@@ -510,7 +519,7 @@ def attribute_risk(
             "intruder_prior='model' needs one table a model; use estimator='auto' or 'importance'."
         )
     believed = believed.check(grids, positions, synthesizer.n_records)
-    estimates = estimates_of(synthesizer, kinds, draws, release, grids, team)
+    estimates = estimates_of(synthesizer, kinds, draws, release, grids, team, given_stacks)
     evaluation = Evaluation(synthesizer, estimates, method == "paper", grids, believed, positions)
     n_bytes = 8 * len(positions) * int(np.prod(evaluation.shape, dtype=np.float64))
     keep_joint = keeping == "keep" or (keeping == "auto" and n_bytes <= _MOST_KEPT)
@@ -556,7 +565,12 @@ def attribute_risk(
         (
             *_notes(synthesizer, release, grids),
             *((f"{counted(n_fitted, 'record')} fitted at each guess.",) if n_fitted else ()),
-            *(_note_on_chains(synthesizer) if diagnostics and method != "paper" else ()),
+            *_note_on_stacks(draws, given_stacks, names),
+            *(
+                _note_on_chains(synthesizer, given_stacks)
+                if diagnostics and method != "paper"
+                else ()
+            ),
             *(checks.failures if checks else ()),
         ),
         checks,
@@ -659,6 +673,28 @@ def _first_draws(
     return tuple(chosen)
 
 
+def _stacks(
+    synthesizer: Synthesizer, stacked: Any, n_datasets: int, n_draws: int | None
+) -> tuple[tuple[Posterior, ...], ...]:
+    """Return the draws given the stacks, by dataset and model; the first `n_draws` of each."""
+    read = synthesizer.read_stacked(stacked, n_datasets)
+    if n_draws is None:
+        return read
+    for number, of_dataset in enumerate(read, 1):
+        for name, draws in zip(synthesizer.plan.synthesized, of_dataset, strict=True):
+            if draws.n_draws < n_draws:
+                raise DrawsError(
+                    f"n_draws={n_draws:,}, but there are {draws.n_draws:,} draws for {name!r} "
+                    f"given the stack of dataset {number}."
+                )
+    first = tuple(tuple(draws.first(int(n_draws)) for draws in of_dataset) for of_dataset in read)
+    if not all(
+        np.isfinite(draws.log_weights).any() for of_dataset in first for draws in of_dataset
+    ):
+        raise DrawsError("The draws that are used all have weight zero; use more (n_draws=).")
+    return first
+
+
 def _spread(values: FloatArray) -> float:
     with np.errstate(over="ignore"):
         spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
@@ -679,8 +715,31 @@ def _target(synthesizer: Synthesizer, name: str, positions: IntArray) -> Target:
     )
 
 
-def _note_on_chains(synthesizer: Synthesizer) -> tuple[str, ...]:
-    foreign = [m.regression.response for m in synthesizer.models if m.fit is None]
+def _note_on_stacks(
+    draws: Sequence[Posterior], given_stacks: Sequence[Sequence[Posterior]], names: Sequence[str]
+) -> tuple[str, ...]:
+    """Say where fits made elsewhere differ in their numbers of draws."""
+    notes = []
+    for k, name in enumerate(names):
+        numbers = [of_dataset[k].n_draws for of_dataset in given_stacks]
+        if set(numbers) - {draws[k].n_draws}:
+            found = listed(f"{n:,}" for n in numbers)
+            notes.append(
+                f"{name} has {draws[k].n_draws:,} draws given the confidential data, and {found} "
+                "given the stacks: each mean is over all draws of its own fit."
+            )
+    return tuple(notes)
+
+
+def _note_on_chains(
+    synthesizer: Synthesizer, given_stacks: Sequence[Sequence[Posterior]]
+) -> tuple[str, ...]:
+    foreign = [
+        model.regression.response
+        for k, model in enumerate(synthesizer.models)
+        if model.fit is None
+        and any(d.chain is None for d in (model.posterior, *(of[k] for of in given_stacks)))
+    ]
     if not foreign:
         return ()
     note = "are not known: errors are estimated by batches of adjacent draws, as of one chain."

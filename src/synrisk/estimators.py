@@ -12,9 +12,9 @@ of tables, one a model, over its own and its parents' guesses. Each table is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -34,11 +34,31 @@ from synrisk.likelihood import (
     table_errors,
 )
 from synrisk.schema import FloatArray
+from synrisk.units import Units
 
 Shape: TypeAlias = tuple[int, ...]
 
 LEAST_RELEASE_ESS = 20.0  # below, the error of importance sampling tends to 0 as one draw dominates
 _EVEN = 0.8  # share of the draws from which the tail of their weights does not matter
+
+
+@dataclass(frozen=True, repr=False)
+class ModelErrors:
+    """Monte-Carlo errors of draws that are independent of other models'.
+
+    Attributes
+    ----------
+    alone
+        Of the likelihood, and of the posterior under a prior that is known.
+    with_prior
+        Computes those where the prior is the predictive density of the same draws.
+    n_draws
+        The number of draws.
+    """
+
+    alone: TableErrors
+    with_prior: Callable[[], TableErrors]
+    n_draws: int
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,34 +68,22 @@ class Importance:
     name: ClassVar[str] = "importance"
     draws: KernelDraws
     log_g: FloatArray
-    unit_size: int = 1  # draws that are not independent of one another, adjacent
-    basis: FloatArray | None = None  # directions over the units that matched moments leave exact
+    units: Units  # draws that are not independent of one another
     reliable: ClassVar[bool] = True
 
-    @property
-    def n_draws(self) -> int:
-        """The number of draws."""
-        return len(self.draws.log_v)
-
     @cached_property
-    def error_sets(self) -> ErrorSets:
+    def error_sets(self) -> tuple[ErrorSets, ...]:
         """The draws as the Monte-Carlo error takes them."""
         log_g = relative(self.log_g, self.draws.log_v)
         factors = np.concatenate([np.zeros((1, log_g.shape[1])), log_g])
         signs = [[-float(len(log_g)), *[1.0] * len(log_g)]]
-        return ErrorSets.of([self.draws], factors, signs, (0, 0), self.unit_size, self.basis)
+        return (ErrorSets.of([self.draws], factors, signs, (0, 0), self.units),)
 
     def errors(
         self, block: ModelBlock, shape: Shape, within: FloatArray, totals: FloatArray | None
-    ) -> TableErrors | None:
-        """Return the Monte-Carlo errors of the likelihood; see `table_errors`."""
+    ) -> tuple[ModelErrors, ...]:
+        """Return the Monte-Carlo errors of each independent part; see `table_errors`."""
         return _errors_by_draws(self.error_sets, block, shape, within, totals)
-
-    def errors_with_prior(
-        self, block: ModelBlock, shape: Shape, within: FloatArray, totals: FloatArray | None
-    ) -> TableErrors | None:
-        """Return those where the prior is the predictive density of the same draws."""
-        return _errors_by_draws(_with_prior(self.error_sets), block, shape, within, totals)
 
     @property
     def has_known_error(self) -> bool:
@@ -108,52 +116,54 @@ class Importance:
         return {
             **_draws_to_arrays(self.draws, "draws"),
             "log_g": self.log_g,
-            **_units_to_arrays(self),
+            **self.units.to_arrays("units"),
         }
 
     @classmethod
     def from_arrays(cls, family: Family, arrays: Mapping[str, Any], at: str) -> Importance:
         """Return what `to_arrays` stored, with names that begin with `at`."""
         draws = _draws_from_arrays(family, arrays, f"{at}draws")
-        return cls(draws, arrays[f"{at}log_g"], *_units_from_arrays(arrays, at))
+        return cls(draws, arrays[f"{at}log_g"], Units.from_arrays(arrays, f"{at}units"))
 
 
 @dataclass(frozen=True, repr=False)
 class Stacked:
-    """Draws given the confidential data, and given these and each dataset stacked."""
+    """Draws given the confidential data, and given these and each dataset stacked.
+
+    One entry of `units` is of all sets: draw h of each was made from the same random numbers. With
+    an entry a set, draws given the confidential data first, they were made independently.
+    """
 
     name: ClassVar[str] = "stacked"
     draws: KernelDraws
     stacked: tuple[KernelDraws, ...]
-    unit_size: int = 1
-    basis: FloatArray | None = None
+    units: tuple[Units, ...]
     reliable: bool = True  # whether every fit to a stack can be relied on
 
-    @property
-    def n_draws(self) -> int:
-        """The number of draws."""
-        return len(self.draws.log_v)
-
     @cached_property
-    def error_sets(self) -> ErrorSets:
-        """The draws as the Monte-Carlo error takes them."""
+    def error_sets(self) -> tuple[ErrorSets, ...]:
+        """The draws as the Monte-Carlo error takes them; errors of independent ones add."""
         signs = [[-float(len(self.stacked))], *[[1.0]] * len(self.stacked)]
-        factors = np.zeros((1, len(self.draws.log_v)))
-        return ErrorSets.of(
-            [self.draws, *self.stacked], factors, signs, (0, 0), self.unit_size, self.basis
+        sets = (self.draws, *self.stacked)
+        if len(self.units) == 1:
+            factors = np.zeros((1, len(self.draws.log_v)))
+            return (ErrorSets.of(sets, factors, signs, (0, 0), self.units[0]),)
+        return tuple(
+            ErrorSets.of(
+                [draws],
+                np.zeros((1, len(draws.log_v))),
+                [sign],
+                (0, 0) if number == 0 else None,
+                own,
+            )
+            for number, (draws, sign, own) in enumerate(zip(sets, signs, self.units, strict=True))
         )
 
     def errors(
         self, block: ModelBlock, shape: Shape, within: FloatArray, totals: FloatArray | None
-    ) -> TableErrors | None:
-        """Return the Monte-Carlo errors of the likelihood; see `table_errors`."""
+    ) -> tuple[ModelErrors, ...]:
+        """Return the Monte-Carlo errors of each independent part; see `table_errors`."""
         return _errors_by_draws(self.error_sets, block, shape, within, totals)
-
-    def errors_with_prior(
-        self, block: ModelBlock, shape: Shape, within: FloatArray, totals: FloatArray | None
-    ) -> TableErrors | None:
-        """Return those where the prior is the predictive density of the same draws."""
-        return _errors_by_draws(_with_prior(self.error_sets), block, shape, within, totals)
 
     @property
     def has_known_error(self) -> bool:
@@ -186,8 +196,9 @@ class Stacked:
     def to_arrays(self) -> dict[str, FloatArray]:
         """Return what is stored."""
         arrays = _draws_to_arrays(self.draws, "draws")
-        arrays |= _units_to_arrays(self)
         arrays["reliable"] = np.array([float(self.reliable)])
+        for number, units in enumerate(self.units):
+            arrays |= units.to_arrays(f"units{number}")
         for number, draws in enumerate(self.stacked):
             arrays |= _draws_to_arrays(draws, f"stacked{number}")
         return arrays
@@ -195,14 +206,15 @@ class Stacked:
     @classmethod
     def from_arrays(cls, family: Family, arrays: Mapping[str, Any], at: str) -> Stacked:
         """Return what `to_arrays` stored, with names that begin with `at`."""
-        n_datasets = _n_stacked(arrays, at, "log_v")
+        n_datasets = _n_stored(arrays, f"{at}stacked", "log_v")
+        n_units = _n_stored(arrays, f"{at}units", "size")
         return cls(
             _draws_from_arrays(family, arrays, f"{at}draws"),
             tuple(
                 _draws_from_arrays(family, arrays, f"{at}stacked{number}")
                 for number in range(n_datasets)
             ),
-            *_units_from_arrays(arrays, at),
+            tuple(Units.from_arrays(arrays, f"{at}units{number}") for number in range(n_units)),
             bool(arrays[f"{at}reliable"][0]),
         )
 
@@ -212,7 +224,7 @@ class Exact:
     """Nodes given the confidential data, and given these and each dataset stacked."""
 
     name: ClassVar[str] = "exact"
-    error_sets: ClassVar[None] = None
+    error_sets: ClassVar[tuple[ErrorSets, ...]] = ()
     reliable: ClassVar[bool] = True
     has_known_error: ClassVar[bool] = True
     nodes: Nodes
@@ -220,10 +232,10 @@ class Exact:
 
     def errors(
         self, block: ModelBlock, shape: Shape, within: FloatArray, totals: FloatArray | None
-    ) -> None:
-        """None: there is no Monte-Carlo error."""
-
-    errors_with_prior = errors
+    ) -> tuple[ModelErrors, ...]:
+        """Return nothing: there is no Monte-Carlo error."""
+        del block, shape, within, totals
+        return ()
 
     def log_table(
         self, block: ModelBlock, shape: Shape, totals: FloatArray | None = None
@@ -249,7 +261,7 @@ class Exact:
     @classmethod
     def from_arrays(cls, family: Family, arrays: Mapping[str, Any], at: str) -> Exact:  # noqa: ARG003
         """Return what `to_arrays` stored, with names that begin with `at`."""
-        n_datasets = _n_stacked(arrays, at, "sigma")
+        n_datasets = _n_stored(arrays, f"{at}stacked", "sigma")
         return cls(
             _nodes_from_arrays(arrays, f"{at}nodes"),
             tuple(
@@ -271,16 +283,11 @@ class AtGuesses:
     """
 
     name: ClassVar[str] = "fit"
-    error_sets: ClassVar[None] = None
+    error_sets: ClassVar[tuple[ErrorSets, ...]] = ()
     reliable: ClassVar[bool] = True
     has_known_error: ClassVar[bool] = True
     log_evidence: FloatArray
     log_weights: FloatArray
-
-    @property
-    def n_draws(self) -> int:
-        """The number of draws at a guess."""
-        return int(self.log_weights.shape[2])
 
     def log_table(
         self, block: ModelBlock, shape: Shape, totals: FloatArray | None = None
@@ -297,17 +304,13 @@ class AtGuesses:
 
     def errors(
         self, block: ModelBlock, shape: Shape, within: FloatArray, totals: FloatArray | None
-    ) -> TableErrors:
-        """Return the Monte-Carlo errors of the likelihood; see `table_errors`."""
+    ) -> tuple[ModelErrors, ...]:
+        """Return the Monte-Carlo errors; see `table_errors`."""
         del totals
-        return self._errors(block, shape, within, -float(len(self.log_evidence) - 1))
-
-    def errors_with_prior(
-        self, block: ModelBlock, shape: Shape, within: FloatArray, totals: FloatArray | None
-    ) -> TableErrors:
-        """Return those where the prior is the predictive density of the same fits."""
-        del totals
-        return self._errors(block, shape, within, 1.0 - float(len(self.log_evidence) - 1))
+        sign = -float(len(self.log_evidence) - 1)
+        both = partial(self._errors, block, shape, within, sign + 1.0)
+        n_draws = int(self.log_weights.shape[2])
+        return (ModelErrors(self._errors(block, shape, within, sign), both, n_draws),)
 
     def _errors(
         self, block: ModelBlock, shape: Shape, within: FloatArray, sign: float
@@ -337,20 +340,35 @@ class AtGuesses:
         return cls(arrays[f"{at}log_evidence"], arrays[f"{at}log_weights"])
 
 
-def _errors_by_draws(
-    sets: ErrorSets, block: ModelBlock, shape: Shape, within: FloatArray, totals: FloatArray | None
-) -> TableErrors | None:
-    if totals is None:
-        return None
-    least_even = _EVEN * sets.n_draws if sets.n_draws >= LEAST_JUDGED else 0.0
-    return table_errors(block, sets, within, totals, shape, least_even)
-
-
-def _with_prior(sets: ErrorSets) -> ErrorSets:
-    """The prior takes one of the denominators away."""
+def _with_prior(
+    block: ModelBlock, sets: ErrorSets, within: FloatArray, totals: FloatArray, shape: Shape
+) -> TableErrors:
+    """Return the errors where the prior takes one of the denominators away."""
     signs = sets.signs.copy()
-    signs[sets.denominator] += 1.0
-    return replace(sets, signs=signs)
+    if sets.denominator is not None:
+        signs[sets.denominator] += 1.0
+    return table_errors(block, replace(sets, signs=signs), within, totals, shape, 0.0)
+
+
+def _errors_by_draws(
+    parts: tuple[ErrorSets, ...],
+    block: ModelBlock,
+    shape: Shape,
+    within: FloatArray,
+    totals: FloatArray | None,
+) -> tuple[ModelErrors, ...]:
+    """Return the errors of sets of draws that are independent of one another."""
+    if totals is None:
+        return ()
+    found, first = [], 0
+    for sets in parts:
+        own = np.ascontiguousarray(totals[first : first + len(sets.signs)])
+        first += len(sets.signs)
+        least_even = _EVEN * sets.n_draws if sets.n_draws >= LEAST_JUDGED else 0.0
+        alone = table_errors(block, sets, within, own, shape, least_even)
+        both = partial(_with_prior, block, sets, within, own, shape)
+        found.append(ModelErrors(alone, both, sets.n_draws))
+    return tuple(found)
 
 
 ModelEstimate: TypeAlias = Importance | Stacked | Exact | AtGuesses
@@ -365,17 +383,8 @@ def relative(log_g: FloatArray, log_v: FloatArray) -> FloatArray:
     return np.asarray(np.minimum(log_g - top, 0.0))
 
 
-def _units_to_arrays(estimate: Importance | Stacked) -> dict[str, FloatArray]:
-    arrays = {"unit_size": np.array([float(estimate.unit_size)])}
-    return arrays if estimate.basis is None else {**arrays, "basis": estimate.basis}
-
-
-def _units_from_arrays(arrays: Mapping[str, Any], at: str) -> tuple[int, FloatArray | None]:
-    return int(arrays[f"{at}unit_size"][0]), arrays.get(f"{at}basis")
-
-
-def _n_stacked(arrays: Mapping[str, Any], at: str, part: str) -> int:
-    return sum(key.startswith(f"{at}stacked") and key.endswith(part) for key in arrays)
+def _n_stored(arrays: Mapping[str, Any], at: str, part: str) -> int:
+    return sum(key.startswith(at) and key.endswith(part) for key in arrays)
 
 
 def _draws_to_arrays(draws: KernelDraws, name: str) -> dict[str, FloatArray]:

@@ -81,7 +81,7 @@ def findings(
 def _about_release_weights(name: str, estimate: Importance) -> list[Finding]:
     """Judge the draws weighted by the density of the release, once a dataset."""
     sizes, shapes = estimate.release_ess, estimate.release_khat
-    worst, n_draws = int(np.argmin(sizes)), estimate.n_draws
+    worst, n_draws = int(np.argmin(sizes)), len(estimate.draws.log_v)
     carried = f"{n_draws:,} draws carry the weight of {sizes[worst]:.1f}"
     instead = (
         "Fit the models with synrisk.fit (estimator 'auto' then does without these weights), or "

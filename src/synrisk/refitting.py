@@ -26,7 +26,8 @@ MOST_FITTED = 50  # records
 
 def rows_to_fit(evaluation: Evaluation, result: RiskArrays) -> list[int]:
     """Return the evaluated rows that are unreliable and can be fitted, most at risk first."""
-    can = any(isinstance(estimate, Stacked) for estimate in evaluation.estimates)
+    models = zip(evaluation.synthesizer.models, evaluation.estimates, strict=True)
+    can = any(_can_be_fitted(model, estimate) for model, estimate in models)
     if result.errors is None or not can:
         return []
     unreliable = np.flatnonzero(~result.errors.reliable)
@@ -67,11 +68,11 @@ def _fitted(
     release: Sequence[Released],
     executor: Executor,
 ) -> ModelEstimate:
-    """Return a model's own estimate for one record; others than stacked ones stay as they are."""
-    if not isinstance(estimate, Stacked):
-        return estimate
+    """Return a model's own estimate for one record; what cannot be fitted stays as it is."""
     synthesizer = evaluation.synthesizer
     model = synthesizer.models[k]
+    if not _can_be_fitted(model, estimate):
+        return estimate
     if model.regression.distribution.on_response_scale:
         return _exact(evaluation, model, block, release, executor)
     guesses = _rows_of_guesses(block)
@@ -82,6 +83,11 @@ def _fitted(
     return AtGuesses(
         np.stack([one.log_evidence for one in found]), np.stack([one.log_weights for one in found])
     )
+
+
+def _can_be_fitted(model: Model, estimate: ModelEstimate) -> bool:
+    """Tell whether a model was fitted here, and is estimated by draws."""
+    return model.fit is not None and isinstance(estimate, Stacked)
 
 
 def _exact(

@@ -21,6 +21,7 @@ from synrisk.likelihood import (
     ModelBlock,
     TermValues,
     add_log_density,
+    empty_totals,
     flatten_terms,
     log_joint_paired,
 )
@@ -161,7 +162,7 @@ class Evaluation:
         blocks, estimates = self.model_blocks(rows), self._estimates_of(rows)
         with_errors = with_errors and not self.paired
         totals = [
-            one.error_sets.empty_totals(block) if with_errors and one.error_sets else None
+            empty_totals(one.error_sets, block) if with_errors and one.error_sets else None
             for one, block in zip(estimates, blocks, strict=True)
         ]
         log_likelihood = self._log_likelihood(blocks, estimates, totals)

@@ -61,19 +61,15 @@ def errors_of(
         reliable &= estimate.has_known_error and estimate.reliable
         if isinstance(estimate, Exact):
             continue
-        within = joint.within(block.axes)
-        found = estimate.errors(block, shape, within, sums)
-        if found is None:
-            continue
-        axes.append(block.axes)
-        of_likelihood.append(found.apart)
-        worse = found.ess < ess
-        ess[worse], khat[worse] = found.ess[worse], found.khat[worse]
-        reliable &= are_reliable(found.khat, found.ess, estimate.n_draws)
-        if prior_from_draws:
-            found = estimate.errors_with_prior(block, shape, within, sums) or found
-        variance += found.variance
-        of_posterior.append(found.apart)
+        for found in estimate.errors(block, shape, joint.within(block.axes), sums):
+            of_model = found.with_prior() if prior_from_draws else found.alone
+            variance += of_model.variance
+            axes.append(block.axes)
+            of_posterior.append(of_model.apart)
+            of_likelihood.append(found.alone.apart)
+            worse = found.alone.ess < ess
+            ess[worse], khat[worse] = found.alone.ess[worse], found.alone.khat[worse]
+            reliable &= are_reliable(found.alone.khat, found.alone.ess, found.n_draws)
     low, high = joint.rank_bounds(axes, of_posterior)
     range_mcse = joint.errors_at(ends, axes, of_likelihood).sum(axis=1)
     unknown = np.isnan(variance[:, 0])
