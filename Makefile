@@ -4,13 +4,16 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo applications test browser lint format bench clean
+.PHONY: demo applications figures test browser lint format bench clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/synrisk demo --folder build/demo
 
 applications: $(VENV)/.runtime
 	$(BIN)/python examples/applications.py
+
+figures: $(VENV)/.runtime
+	$(BIN)/python examples/figures.py
 
 test: lint browser
 	$(BIN)/python -m pytest -n 2

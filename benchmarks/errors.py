@@ -1,7 +1,7 @@
 """How far each estimator is from the truth: root mean square errors of the probabilities.
 
 The truth is exact for gaussian models, else the stacked estimate with many draws. Over a few fits
-with other random numbers, of one release: ``make errors`` prints the table.
+with other random numbers, of one release: ``make bench`` prints the table.
 """
 
 from __future__ import annotations
@@ -43,18 +43,24 @@ def models() -> dict[str, tuple[list[sr.Regression], int]]:
     }
 
 
-def errors(plan: list[sr.Regression], n_draws: int, data: pd.DataFrame) -> dict[str, Any]:
+def errors(
+    plan: list[sr.Regression],
+    n_draws: int,
+    data: pd.DataFrame,
+    n_fits: int = N_FITS,
+    many: int = MANY,
+) -> dict[str, Any]:
     """Return the root mean square error of each estimator."""
     names = {name for r in plan for name in (r.response, *r.parsed.predictors)}
     used = data[[name for name in data.columns if name in names]]
     labels = used.index[:N_RECORDS]
-    best = sr.fit(plan, used, n_draws=MANY, seed=99)
+    best = sr.fit(plan, used, n_draws=many, seed=99)
     release = best.synthesize(1, seed=5)
     truth = sr.attribute_risk(best, release, records=labels, diagnostics=False)
     expected = truth.records["probability"]
     row: dict[str, Any] = {"draws": n_draws, "spread": float(expected.std())}
     squares: dict[str, list[float]] = {"paper": [], "importance": [], "stacked": []}
-    for seed in range(N_FITS):
+    for seed in range(n_fits):
         fitted = sr.fit(plan, used, n_draws=n_draws, seed=seed)
         for name, found in squares.items():
             risk = sr.attribute_risk(

@@ -49,6 +49,16 @@ def test_the_applications_are_written_beside_the_papers_findings(tmp_path):
     assert (tmp_path / "page" / "applications.svg").read_text(encoding="utf-8").startswith("<?xml")
 
 
+def test_the_pictures_of_the_errors_are_drawn(tmp_path):
+    done = run(ROOT / "examples" / "figures.py", tmp_path, str(tmp_path / "drawn"), "--small")
+    assert done.returncode == 0, done.stderr
+    for name in ("errors.svg", "releases.svg"):
+        drawn = (tmp_path / "drawn" / name).read_text(encoding="utf-8")
+        assert drawn.startswith("<?xml")
+        assert "dc:date" not in drawn  # the same picture from every run
+        assert (ROOT / "docs" / "explanation" / name).is_file()
+
+
 def test_the_readmes_code_runs(tmp_path):
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
