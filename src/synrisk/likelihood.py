@@ -195,11 +195,11 @@ def _reduced(
     *,
     as_ratio: bool,
 ) -> FloatArray:
-    from synrisk.kernels import model_kernels
+    from synrisk.kernels import reduce_kernel
 
     n_records, n_guesses = block.guesses.shape
     out = np.empty((n_records, block.places.shape[1] * n_guesses))
-    kernel = model_kernels(draws.family).reduce
+    kernel = reduce_kernel(draws.family)
     arguments = block.arguments(draws, shape, block.parents, np.empty((0, 0, 0, 0)))
     kernel(*arguments, log_g, as_ratio, out, totals)
     return out
@@ -452,7 +452,7 @@ def log_joint_paired(
     This is the paper's estimator: `log_g` is the sum over the models. The log weights of all models
     but the last are held for a few records at a time.
     """
-    from synrisk.kernels import N_LANES, model_kernels
+    from synrisk.kernels import N_LANES, accumulate_kernel, reduce_kernel
 
     n_records, n_draws = len(blocks[0].guesses), log_g.shape[1]
     cells = [int(np.prod(shape[: axis + 1])) for axis in range(len(shape))]
@@ -463,14 +463,13 @@ def log_joint_paired(
         rows = slice(start, min(start + size, n_records))
         earlier = np.empty((0, 0, 0, 0))
         for axis, (block, of_model) in enumerate(zip(blocks, draws, strict=True)):
-            kernels = model_kernels(of_model.family)
             arguments = block.arguments(of_model, shape, tuple(range(axis)), earlier, rows)
             if axis == len(blocks) - 1:
-                kernels.reduce(*arguments, log_g, True, out[rows], _NO_TOTALS)
+                reduce_kernel(of_model.family)(*arguments, log_g, True, out[rows], _NO_TOTALS)
             else:
                 n_blocks = -(-(rows.stop - rows.start) // N_LANES)
                 earlier = np.empty((n_blocks, cells[axis], n_draws, N_LANES))
-                kernels.accumulate(*arguments, earlier)
+                accumulate_kernel(of_model.family)(*arguments, earlier)
     return out
 
 
@@ -481,9 +480,9 @@ def add_log_density(
 
     `omega` is the exponent on each row's density.
     """
-    from synrisk.kernels import model_kernels
+    from synrisk.kernels import release_kernel
 
-    model_kernels(draws.family).release(
+    release_kernel(draws.family)(
         np.ascontiguousarray(y),
         np.ascontiguousarray(matrix),
         np.ascontiguousarray(omega),
