@@ -22,6 +22,7 @@ from synrisk.schema import FloatArray, IntArray
 from synrisk.units import Units
 
 _PAIR = 2
+_SMALLEST = 1e-300  # factor of a draw: one of zero has a log
 _ENOUGH_UNITS = 128  # for a standard error to be known to a sixteenth
 _LEAST_SPARE = 5  # units of draws, beyond what is estimated, for an error to be known
 _NO_TOTALS = np.empty((0, 0, 0))
@@ -322,6 +323,12 @@ class ErrorSets:
         independent = self.unit_size <= _PAIR
         return min(self.n_units, _ENOUGH_UNITS) if independent else self.n_units
 
+    def used(self) -> tuple[FloatArray, ...]:
+        """Return coefficients, parameters, log v and factors of the draws in used units."""
+        n = self.n_used * self.unit_size
+        arrays = (self.beta, self.parameters, self.log_v, self.factors)
+        return tuple(np.ascontiguousarray(values[..., :n]) for values in arrays)
+
     @property
     def used_basis(self) -> FloatArray:
         """The directions without an error, over the units that are used."""
@@ -408,7 +415,8 @@ def table_errors(
         sets.beta,
         sets.parameters,
         sets.log_v,
-        sets.factors,
+        np.log(np.maximum(sets.factors, _SMALLEST)),
+        *sets.used(),
         sets.signs,
         sets.unit_size,
         sets.at_truth(),

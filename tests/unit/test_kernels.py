@@ -13,6 +13,7 @@ from synrisk.families import FAMILIES
 from synrisk.kernels import N_LANES, reduce_kernel
 from synrisk.kernels.elementary import exponential, logarithm, raise_two
 from synrisk.kernels.lanes import load, store
+from synrisk.kernels.signatures import FAST
 from synrisk.likelihood import (
     KernelDraws,
     ModelBlock,
@@ -177,7 +178,7 @@ def test_a_record_does_not_depend_on_those_beside_it(family, m):
 
 
 def test_exponentials_in_lanes_keep_their_digits():
-    @njit
+    @njit(fastmath=FAST)
     def exponentials(x, out):
         for first in range(0, len(x), N_LANES):
             store(out, first, math.exp(load(x, first)))
@@ -189,7 +190,7 @@ def test_exponentials_in_lanes_keep_their_digits():
 
 
 def test_logarithms_in_lanes_keep_their_digits():
-    @njit
+    @njit(fastmath=FAST)
     def logarithms(x, out):
         for first in range(0, len(x), N_LANES):
             store(out, first, math.log(load(x, first)))

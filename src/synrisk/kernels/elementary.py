@@ -135,3 +135,12 @@ def raise_two(numbers: Any) -> None:
     wide_vectors()
     for j in range(len(numbers)):
         numbers[j] = power_of_two(numbers[j])
+
+
+@njit(fastmath=EXACT, error_model="numpy")
+def largest(numbers: Any) -> Any:
+    """The largest of some numbers; numba takes a second to compile their own `max`."""
+    top = -math.inf
+    for j in range(len(numbers)):
+        top = max(top, numbers[j])
+    return top

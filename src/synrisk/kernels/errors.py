@@ -27,7 +27,7 @@ from numba.extending import register_jitable
 
 from synrisk.families import Family
 from synrisk.kernels.digest import can_cache, sources_digest
-from synrisk.kernels.elementary import LOG2E, exponential, raise_two, wide_vectors
+from synrisk.kernels.elementary import LOG2E, exponential, largest, raise_two, wide_vectors
 from synrisk.kernels.even import (
     begin,
     n_runs,
@@ -41,6 +41,7 @@ from synrisk.kernels.predictors import add_terms_at, at_record, compiled, fill_b
 from synrisk.kernels.signatures import F1, F2, F3, F4, FAST, I2
 
 _STEPS = 6  # rows in one pass
+_LEAST_LOG = -690.0  # of a weight against the largest
 
 
 @cache
@@ -61,34 +62,74 @@ def _mean_log(theta: Any, excess: Any, n: Any, lanes: Any) -> Any:
     for first in range(0, len(excess), N_LANES):
         total += math.log(1.0 - load(excess, first) * theta)
     store(lanes, 0, total)
-    return lanes.sum() / n
+    whole = 0.0
+    for j in range(N_LANES):
+        whole += lanes[j]
+    return whole / n
+
+
+@njit(error_model="numpy")
+def _bring_up_largest(values: Any, n: Any) -> None:
+    """Put the `n` largest values last, in order: numba takes seconds to compile np.partition."""
+    low, high, wanted = 0, len(values) - 1, len(values) - n
+    while low < high:  # Hoare's selection
+        pivot = values[(low + high) // 2]
+        left, right = low, high
+        while left <= right:
+            while values[left] < pivot:
+                left += 1
+            while values[right] > pivot:
+                right -= 1
+            if left <= right:
+                values[left], values[right] = values[right], values[left]
+                left, right = left + 1, right - 1
+        if wanted <= right:
+            high = right
+        elif wanted >= left:
+            low = left
+        else:
+            break
+    for j in range(wanted + 1, len(values)):
+        value, k = values[j], j
+        while k > wanted and values[k - 1] > value:
+            values[k] = values[k - 1]
+            k -= 1
+        values[k] = value
 
 
 @njit(error_model="numpy")
 def tail_shape(log_weights: Any) -> Any:
-    """k̂ of the largest weights: a generalised Pareto tail by Zhang and Stephens' estimator."""
+    """k̂ of the largest weights: a generalised Pareto tail by Zhang and Stephens' estimator.
+
+    The log weights are left in another order.
+    """
     n = len(log_weights)
     n_tail = int(3.0 * math.sqrt(n)) if n > 225 else n // 5  # as PSIS has it
-    parted = np.partition(log_weights, n - n_tail - 1)
-    tail = np.sort(parted[n - n_tail :])
-    top = tail[n_tail - 1]
-    threshold = math.exp(parted[n - n_tail - 1] - top)
+    _bring_up_largest(log_weights, n_tail + 1)
+    top = log_weights[n - 1]
+    threshold = math.exp(max(log_weights[n - n_tail - 1] - top, _LEAST_LOG))
     excess, lanes = np.zeros(-(-n_tail // N_LANES) * N_LANES), np.empty(N_LANES)
-    excess[:n_tail] = np.exp(tail - top) - threshold
+    for j in range(n_tail):
+        excess[j] = math.exp(max(log_weights[n - n_tail + j] - top, _LEAST_LOG)) - threshold
     largest = excess[n_tail - 1]
     if not largest > 0.0 or not excess[0] >= 0.0:
         return -np.inf
     quartile = max(excess[int(n_tail / 4 + 0.5) - 1], 1e-300)
     n_grid = 30 + int(math.sqrt(n_tail))
     theta, log_profile = np.empty(n_grid), np.empty(n_grid)
+    best = -np.inf
     for j in range(n_grid):
         theta[j] = 1.0 / largest
         theta[j] += (1.0 - math.sqrt(n_grid / (j + 0.5))) / (3.0 * quartile)
         k = _mean_log(theta[j], excess, n_tail, lanes)
         log_profile[j] = n_tail * (math.log(-theta[j] / k) - k - 1.0)
-    weight = np.exp(log_profile - log_profile.max())
-    mean = np.sum(weight * theta) / np.sum(weight)
-    k = _mean_log(mean, excess, n_tail, lanes)
+        best = max(best, log_profile[j])
+    total, mean = 0.0, 0.0
+    for j in range(n_grid):
+        weight = math.exp(log_profile[j] - best)
+        total += weight
+        mean += weight * theta[j]
+    k = _mean_log(mean / total, excess, n_tail, lanes)
     return (n_tail * k + 10.0 * 0.5) / (n_tail + 10.0)  # a weak prior at ½, as PSIS has it
 
 
@@ -107,7 +148,10 @@ def _sum_units(values: Any, unit_size: Any, out: Any) -> None:
                 total += values[h]
             out[u] = total
     if n_whole < len(out):
-        out[n_whole] = values[n_whole * unit_size :].sum()
+        total = 0.0
+        for h in range(n_whole * unit_size, n_draws):
+            total += values[h]
+        out[n_whole] = total
 
 
 @njit(fastmath=FAST, error_model="numpy")
@@ -127,7 +171,7 @@ def _squares(values: Any, basis: Any) -> Any:
 @njit(fastmath=FAST, error_model="numpy")
 def _effective(log_weights: Any) -> Any:
     """(Σ v)²/Σ v² of log weights."""
-    top = log_weights.max()
+    top = largest(log_weights)
     total, squares = 0.0, 0.0
     for h in range(len(log_weights)):
         weight = exponential(log_weights[h] - top)
@@ -350,8 +394,8 @@ def _variances(effects: Any, within: Any, basis: Any, variance: Any) -> None:
 
 def _make_errors(fast: Any, varying: Any, base: Any, digest: str) -> Any:
     signature = types.void(
-        F2, I2, F4, F3, F2, F3, F2, types.int64, F1, F2, F2, I2, F1, F3, F4, types.float64, F2, F2,
-        F1, F1,
+        F2, I2, F4, F3, F2, F3, F4, F3, F2, F3, F2, types.int64, F1, F2, F2, I2, F1, F3, F4,
+        types.float64, F2, F2, F1, F1,
     )  # fmt: skip
 
     @njit(signature, cache=can_cache(), nogil=True, fastmath=FAST, error_model="numpy")
@@ -361,7 +405,11 @@ def _make_errors(fast: Any, varying: Any, base: Any, digest: str) -> Any:
         beta: Any,  # (set, column, predictor, draw)
         parameters: Any,  # (set, parameter, draw)
         log_v: Any,  # (set, draw)
-        weights: Any,  # (set, factor, draw): what v·w is multiplied by
+        log_weights: Any,  # (set, factor, draw): of what v·w is multiplied by
+        some_beta: Any,  # the same of those draws that errors are estimated by
+        some_parameters: Any,
+        some_v: Any,
+        some_weights: Any,  # not in logs
         signs: Any,  # (set, factor)
         unit_size: Any,  # adjacent draws
         at_truth: Any,  # (unit): q at the truth; of as many units as errors are estimated by
@@ -380,14 +428,9 @@ def _make_errors(fast: Any, varying: Any, base: Any, digest: str) -> Any:
         _ = digest
         n_records, n_guesses = guesses.shape
         n_parents, n_targets = places.shape[1], within.shape[2]
-        n_sets, n_factors, n_draws = weights.shape
+        n_sets, n_factors, n_draws = log_weights.shape
         n_predictors, n_units = beta.shape[2], len(at_truth)
-        n_used = min(n_draws, n_units * unit_size)
-        some_beta = np.ascontiguousarray(beta[..., :n_used])
-        some_parameters = np.ascontiguousarray(parameters[..., :n_used])
-        some_v, some_weights = (
-            np.ascontiguousarray(log_v[:, :n_used]), np.ascontiguousarray(weights[..., :n_used])
-        )  # fmt: skip
+        n_used = some_weights.shape[2]
         eta = np.empty((n_sets, n_parents, n_predictors, n_used))
         bases = np.empty((n_sets, n_parents, n_used))
         offset = np.empty((n_sets, n_used))
@@ -399,7 +442,7 @@ def _make_errors(fast: Any, varying: Any, base: Any, digest: str) -> Any:
         lane_q = np.empty(n_units * n_guesses * N_LANES)
         phi = np.empty(n_targets * n_units * N_LANES)
         all_eta, two = np.empty((2, n_predictors, n_draws)), np.empty((2, n_draws))
-        log_weights, whole_row = np.log(np.maximum(weights, 1e-300)), np.empty(n_draws)
+        whole_row = np.empty(n_draws)
         fewest = np.empty((n_sets, n_factors, N_LANES))
         worst = np.zeros((n_sets, n_factors, N_LANES), dtype=np.int64)
         unsafe = np.empty(N_LANES)
@@ -432,7 +475,9 @@ def _make_errors(fast: Any, varying: Any, base: Any, digest: str) -> Any:
                         for f in range(n_factors):
                             lost |= np.isnan(totals[s, i, f, c])
                         if lost:
-                            row -= row.max()
+                            top = largest(row)
+                            for h in range(n_used):
+                                row[h] -= top
                         raise_two(row)
                         for f in range(n_factors):
                             total, among, squares = totals[s, i, f, c], 0.0, 0.0
@@ -461,7 +506,7 @@ def _make_errors(fast: Any, varying: Any, base: Any, digest: str) -> Any:
                 _variances(effects, within[i], basis, variance[i])
             ess[i], khat[i] = np.inf, np.nan
             for s in range(n_sets):
-                for f in range(n_factors if signs[s].any() else 0):
+                for f in range(n_factors):
                     c = worst[s, f, lane]
                     p, y = c // n_guesses, guesses[i, c % n_guesses]
                     y_true, own_parameters = guesses[i, truth[i, 1]], parameters[s]
@@ -478,6 +523,6 @@ def _make_errors(fast: Any, varying: Any, base: Any, digest: str) -> Any:
                     if signs[s, f] != 0.0 and not effective >= ess[i]:
                         ess[i] = effective
                         if effective < least_even:
-                            khat[i] = tail_shape(np.maximum(whole_row - whole_row.max(), -690.0))
+                            khat[i] = tail_shape(whole_row)
 
     return errors

@@ -18,7 +18,7 @@ from numba import njit, types
 
 from synrisk.families import Family
 from synrisk.kernels.digest import can_cache, sources_digest
-from synrisk.kernels.elementary import LOG2E, logarithm, raise_two
+from synrisk.kernels.elementary import LOG2E, largest, logarithm, raise_two
 from synrisk.kernels.even import even_sums, no_even_sums
 from synrisk.kernels.lanes import N_LANES
 from synrisk.kernels.predictors import add_terms, at_record, compiled, fill_bases
@@ -98,7 +98,7 @@ def _log_ratios(sums: Any, i: Any, out: Any) -> Any:
 @njit(fastmath=FAST, error_model="numpy")
 def _log_sum_in_logs(row: Any) -> Any:
     """log Σ_h exp(row) where sums of exp over- or underflow."""
-    top = row.max()
+    top = largest(row)
     total = 0.0
     for h in range(len(row)):
         total += math.exp(row[h] - top)
@@ -109,7 +109,7 @@ def _log_sum_in_logs(row: Any) -> Any:
 def _log_ratio_in_logs(row: Any, log_g: Any) -> Any:
     """Σ_l log(Σ_h exp(row + log g_l) / Σ_h exp(row)) where sums of exp over- or underflow."""
     n_datasets, n_draws = log_g.shape
-    top = row.max()
+    top = largest(row)
     below = 0.0
     for h in range(n_draws):
         below += math.exp(row[h] - top)
