@@ -43,8 +43,8 @@ from synrisk.storage import Contents, load, save
 from synrisk.synthesis import synthesize
 from synrisk.twins import refuse_twins
 
-EngineName: TypeAlias = Literal["auto", "exact", "laplace"]
-_ENGINES = ("auto", "exact", "laplace")
+EngineName: TypeAlias = Literal["auto", "exact", "laplace", "nuts"]
+_ENGINES = ("auto", "exact", "laplace", "nuts")
 _MOST_DRAWS = 1_000_000
 
 
@@ -472,7 +472,8 @@ def fit(
     engine
         ``"auto"``: ``"exact"`` for gaussian models (sigma from its own posterior, coefficients
         given it), else ``"laplace"``: the posterior mode, t proposals about it and importance
-        weights, which are kept with the draws.
+        weights, which are kept with the draws. ``"nuts"``: four chains of nutpie's sampler on the
+        same log posterior (the extra ``nuts``); slower, for posteriors that ``"laplace"`` refuses.
     seed
         A whole number; None takes one from the system.
     missing
