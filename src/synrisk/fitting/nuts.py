@@ -37,10 +37,12 @@ def nuts(problem: Problem, start: FloatArray, n_draws: int, seed: int) -> Fitted
     seed
         A whole number from 0, below 2^63.
     """
+    sampler = _nutpie()
     mode, precision = find_mode(problem, start)
     root = lower_root(np.asarray(np.linalg.inv(precision), dtype=np.float64))
     per_chain = -(-n_draws // _CHAINS)
-    z, divergent = _sample(_standardised(problem, mode, root), len(mode), per_chain, seed)
+    density = _standardised(problem, mode, root)
+    z, divergent = _sample(sampler, density, len(mode), per_chain, seed)
     theta = mode + z @ root.T
     reliable, ess = _judged(theta, divergent)
     kept = [n_draws // _CHAINS + (k < n_draws % _CHAINS) for k in range(_CHAINS)]
@@ -64,13 +66,14 @@ def _standardised(
 
 
 def _sample(
+    sampler: tuple[Any, Any],
     log_density: Callable[[FloatArray], tuple[float, FloatArray]],
     n_parameters: int,
     per_chain: int,
     seed: int,
 ) -> tuple[FloatArray, int]:
     """Return draws ``(chain, draw, parameter)``, and how many of them diverged."""
-    nutpie, compiled = _nutpie()
+    nutpie, compiled = sampler
 
     def expand(*_: Any) -> Callable[[FloatArray], dict[str, FloatArray]]:
         return lambda z: {"z": np.asarray(z)}
