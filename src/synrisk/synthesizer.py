@@ -414,6 +414,7 @@ class Synthesizer:
     def draws(self, variable: str) -> pd.DataFrame:
         """Return the draws of one regression: a row a draw, a column a parameter, and ``weight``.
 
+        Where the draws' chains are known, a column ``.chain`` tells them.
         Coefficients are named by their term ("Intercept", "LogExpenditure", "Race[T.2]"); for a
         categorical response by level and term ("2:LogIncome").
         """
