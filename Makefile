@@ -1,10 +1,11 @@
 # Every target makes its own virtual environment first; nothing has to be installed by hand.
 PYTHON ?= python3
 VENV ?= .venv
+VENV_EXTRAS ?= .venv-extras
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo applications figures test browser lint format bench clean
+.PHONY: demo applications figures test test-extras browser lint format bench clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/synrisk demo --folder build/demo
@@ -17,6 +18,12 @@ figures: $(VENV)/.runtime
 
 test: lint browser
 	$(BIN)/python -m pytest -n 2
+
+# Bambi and nutpie need earlier versions of numba and matplotlib, so they have an environment of
+# their own; the compiled core is tested there too.
+test-extras: $(VENV_EXTRAS)/.extras
+	$(VENV_EXTRAS)/bin/python -m pytest -n 2 --dist loadfile \
+	  tests/extras tests/unit/test_kernels.py tests/contracts/test_families.py
 
 # For the tests of the report, where CI may install it; elsewhere they use what there is, or skip.
 browser:
@@ -41,7 +48,7 @@ bench: $(VENV)/.runtime
 	$(BIN)/python benchmarks/errors.py
 
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) $(VENV_EXTRAS) build dist
 
 $(VENV)/.runtime: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -50,4 +57,10 @@ $(VENV)/.runtime: pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/.runtime
 	$(PIP) install --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+$(VENV_EXTRAS)/.extras: pyproject.toml constraints-extras.txt
+	$(PYTHON) -m venv $(VENV_EXTRAS)
+	$(VENV_EXTRAS)/bin/python -m pip --disable-pip-version-check --quiet install \
+	  --constraint constraints-extras.txt --editable '.[bambi,nuts,r,test]'
 	touch $@

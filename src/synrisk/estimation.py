@@ -91,7 +91,10 @@ def estimates_of(
                     KernelDraws.of(family, refit.posterior.first(n_draws)) for refit in refits
                 )
                 reliable = all(refit.reliable for refit in refits)
-                estimates.append(Stacked(own, given, (_units(model, draws[k]),), reliable))
+                coupled = draws[k].chain is None  # chains go their own ways
+                posteriors = [draws[k], *([] if coupled else (r.posterior for r in refits))]
+                units = tuple(_units(model, one.first(n_draws)) for one in posteriors)
+                estimates.append(Stacked(own, given, units, reliable))
             else:
                 log_g = log_density_of_release(model, own, datasets)
                 estimates.append(Importance(own, log_g, _units(model, draws[k])))
@@ -113,7 +116,7 @@ def _units(model: Model, draws: Posterior) -> Units:
 
     Draws made elsewhere are those of chains, or may be: they are taken in batches.
     """
-    if model.fit is None:
+    if model.fit is None or draws.chain is not None:
         return Units.of_chains(draws.chain, draws.n_draws)
     whole = len(model.fit.numbers.u) == draws.n_draws
     return Units(_PAIR, basis=model.fit.numbers.matched_directions() if whole else None)

@@ -1,4 +1,4 @@
-"""Tables in: frames of any library that narwhals knows, CSV and Parquet, as pandas frames."""
+"""Tables in: frames of any library that narwhals knows, files of CSV, Parquet and R, as pandas."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ MISSING_MARKS = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "None", 
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _VALUE = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|\d{4}-\d\d-\d\d.*")
 _PARQUET = (".parquet", ".pq")
+_OF_R = (".rds", ".rdata", ".rda")
 
 
 def read_table(
@@ -41,7 +42,7 @@ def read_table(
     ----------
     source
         A frame (pandas, polars, pyarrow, … or a mapping of columns), or the path of a CSV, TSV or
-        Parquet file.
+        Parquet file, or of one that R saved (RDS, RData; the extra ``r``).
     what
         What the table is, for messages: ``"the confidential data"``.
     text
@@ -101,12 +102,37 @@ def _read_file(
     )
     if kind in _PARQUET:
         return _read_parquet(path, what)
+    if kind in _OF_R:
+        return _read_r(path, what)
     if kind in _SEPARATORS:
         return _read_csv(path, what, _SEPARATORS[kind], text, comment)
     raise FileError(
-        f"{what}: {path.name} is neither CSV (.csv, .tsv, also .gz) nor Parquet (.parquet, .pq). "
-        "Read it yourself and pass the frame."
+        f"{what}: {path.name} is neither CSV (.csv, .tsv, also .gz), Parquet (.parquet, .pq) nor "
+        "a file of R (.rds, .RData). Read it yourself and pass the frame."
     )
+
+
+def _read_r(path: Path, what: str) -> pd.DataFrame:
+    try:
+        import pyreadr
+    except ImportError:
+        raise FileError(
+            f"{what}: files of R need pyreadr; install it with pip install 'synrisk[r]'."
+        ) from None
+    found: dict[str | None, Any] | None = None
+    with contextlib.suppress(Exception):  # not chained: its message may hold values
+        found = dict(pyreadr.read_r(path))
+    if not found:
+        raise FileError(
+            f"{what}: {path.name} holds no data frame that can be read. In R, save "
+            "as.data.frame(…) with saveRDS."
+        )
+    if len(found) > 1:
+        raise FileError(
+            f"{what}: {path.name} holds {len(found)} objects ({listed(str(k) for k in found)}); "
+            "save the one that is meant with saveRDS."
+        )
+    return pd.DataFrame(next(iter(found.values())))
 
 
 def _read_parquet(path: Path, what: str) -> pd.DataFrame:

@@ -61,13 +61,15 @@ class Posterior:
         )
 
     def frame(self) -> pd.DataFrame:
-        """Return a row a draw, a column a parameter, and ``weight``."""
+        """Return a row a draw, a column a parameter, ``weight``, and ``.chain`` where known."""
         by_predictor = np.moveaxis(self.coefficients, 2, 1).reshape(self.n_draws, -1)
         frame = pd.DataFrame(
             np.concatenate([by_predictor, self.auxiliary], axis=1), columns=list(self.names)
         )
         weight = "weight" if "weight" not in self.names else ".weight"
         frame[weight] = np.exp(self.log_weights)
+        if self.chain is not None:
+            frame[".chain"] = self.chain + 1
         return frame
 
 

@@ -23,7 +23,7 @@ from synrisk.families import Family
 from synrisk.schema import MISSING_LABEL, Factor, Label, Variable
 
 _INTERCEPTS = ("Intercept", "(Intercept)")
-_VECTOR = re.compile(r"(?P<stem>beta|b|coef|theta)(?:\.(?P<dot>\d+)|\[(?P<bracket>\d+)\])")
+_VECTOR = re.compile(r"(?P<stem>beta|b|coef|theta)(?:\.(?P<dot>\d+)\.?|\[(?P<bracket>\d+)\])")
 # What brms makes of symbols in the names of terms (rename() in its sources).
 _BRMS_SYMBOLS = {
     **dict.fromkeys(" ()[],\"'?", ""),

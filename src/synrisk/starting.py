@@ -37,7 +37,7 @@ _TAIL = """\
 # [fit]
 # n_draws = 1000            # posterior draws of each model
 # prior = "default"         # or "paper", "conjugate", {{ mean = 0, sd = 2 }} (coefficients)
-# engine = "auto"           # or "exact", "laplace"
+# engine = "auto"           # or "exact", "laplace", "nuts"
 
 [synthesis]
 m = {m}                       # the number of synthetic datasets

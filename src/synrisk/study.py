@@ -40,7 +40,7 @@ _TOP = (
     "report",
 )
 _ESTIMATORS = ("auto", "exact", "stacked", "importance", "paper")
-_ENGINES = ("auto", "exact", "laplace")
+_ENGINES = ("auto", "exact", "laplace", "nuts")
 _PRIORS = ("default", "paper", "conjugate")
 _EVEN: dict[str, tuple[Any, tuple[str, ...]]] = {
     "relative": (Relative, ("below", "above", "within")),

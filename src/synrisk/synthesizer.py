@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numbers
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
 
+from synrisk import bambi
 from synrisk.archive import models_from_contents, models_to_contents, regressions_from_contents
 from synrisk.design import Design
 from synrisk.errors import (
@@ -34,6 +35,7 @@ from synrisk.fitting import (
     nodes_of_regression,
     refit_regression,
 )
+from synrisk.inference import inference_table, is_inference
 from synrisk.interchange import read_draws, split_rename
 from synrisk.io import TableLike, read_table
 from synrisk.likelihood import Nodes
@@ -49,8 +51,8 @@ from synrisk.storage import Contents, load, save
 from synrisk.synthesis import synthesize
 from synrisk.twins import refuse_twins
 
-EngineName: TypeAlias = Literal["auto", "exact", "laplace"]
-_ENGINES = ("auto", "exact", "laplace")
+EngineName: TypeAlias = Literal["auto", "exact", "laplace", "nuts"]
+_ENGINES = ("auto", "exact", "laplace", "nuts")
 _MOST_DRAWS = 1_000_000
 
 
@@ -93,7 +95,9 @@ class Synthesizer:
             The confidential data: a frame, or the path of a CSV or Parquet file.
         draws
             A table of draws for each regression, in the same order or by response: a row a draw, a
-            column a parameter, in the names of rstanarm, brms, CmdStan or formulaic. Columns of
+            column a parameter, in the names of rstanarm, brms, CmdStan or formulaic; a frame, a
+            file (CSV, Parquet, RDS or RData), or an object of ArviZ (InferenceData, DataTree, or
+            its posterior group). Columns of
             bookkeeping (``synrisk.interchange.BOOKKEEPING``) are dropped. A column ``weight`` (or
             ``.log_weight``) weighs the draws. Where a column tells the chains (``.chain``), draws
             are put in the order of chain and iteration: of draws of one joint posterior, for
@@ -114,7 +118,7 @@ class Synthesizer:
         _check_binary_levels(confidential)
         plan, schema = confidential.plan, confidential.schema
         designs = [confidential.design(regression) for regression in plan.regressions]
-        tables = _tables(draws, plan)
+        tables = _tables(draws, plan, schema)
         renames = split_rename(rename, plan.synthesized)
         _check_renames(renames, tables)
         models = tuple(
@@ -135,6 +139,48 @@ class Synthesizer:
             for regression, design in zip(plan.regressions, designs, strict=True)
         )
         return cls(confidential, models)
+
+    @classmethod
+    def from_bambi(
+        cls,
+        models: Any,
+        idatas: Any,
+        *,
+        data: TableLike | None = None,
+        types: Types | None = None,
+        id: str | None = None,  # noqa: A002 - the public name
+    ) -> Synthesizer:
+        """Take models that Bambi fitted, with their formulas, families, data and draws.
+
+        Parameters
+        ----------
+        models
+            Models of Bambi, in the order in which their responses were synthesized.
+        idatas
+            The inference data that ``fit`` returned for each.
+        data
+            The confidential data, if not the models' own: the same rows, with more columns.
+        types, id
+            As in `from_draws`.
+        """
+        read = bambi.read_bambi(models, idatas)
+        known = {name: levels for one in read for name, levels in one.types.items()}
+        synthesizer = cls.from_draws(
+            [one.regression for one in read],
+            bambi.data_of(models) if data is None else data,
+            [one.draws for one in read],
+            types={**known, **(types or {})} or None,
+            id=id,
+        )
+        for one, model in zip(read, synthesizer.models, strict=True):
+            n_records = synthesizer.n_records
+            matrix = model.design.matrix(
+                synthesizer.columns, n_records, "The confidential data", DataError
+            )
+            what = f"Formula {one.regression.formula!r}"
+            sources = [source.split(" − ")[0] for source in model.posterior.sources]
+            bambi.check_design(one.design, matrix, sources[: matrix.shape[1]], what)
+        return synthesizer
 
     def read_stacked(self, stacked: Any, n_datasets: int) -> tuple[tuple[Posterior, ...], ...]:
         """Read draws that somebody else made given confidential and synthetic rows stacked.
@@ -170,7 +216,8 @@ class Synthesizer:
 
     def _read_stack(self, entry: Any, number: int) -> tuple[Posterior, ...]:
         given = f" given the stack of dataset {number}"
-        tables = _tables(entry, self.plan, f"stacked= of dataset {number}", given)
+        where = f"stacked= of dataset {number}"
+        tables = _tables(entry, self.plan, self.schema, where, given)
         posteriors = []
         for model in self.models:
             response = model.regression.response
@@ -410,6 +457,7 @@ class Synthesizer:
     def draws(self, variable: str) -> pd.DataFrame:
         """Return the draws of one regression: a row a draw, a column a parameter, and ``weight``.
 
+        Where the draws' chains are known, a column ``.chain`` tells them.
         Coefficients are named by their term ("Intercept", "LogExpenditure", "Race[T.2]"); for a
         categorical response by level and term ("2:LogIncome").
         """
@@ -468,7 +516,8 @@ def fit(
     engine
         ``"auto"``: ``"exact"`` for gaussian models (sigma from its own posterior, coefficients
         given it), else ``"laplace"``: the posterior mode, t proposals about it and importance
-        weights, which are kept with the draws.
+        weights, which are kept with the draws. ``"nuts"``: four chains of nutpie's sampler on the
+        same log posterior (the extra ``nuts``); slower, for posteriors that ``"laplace"`` refuses.
     seed
         A whole number; None takes one from the system.
     missing
@@ -581,10 +630,11 @@ def _check_binary_levels(confidential: Confidential) -> None:
 
 
 def _tables(
-    draws: Any, plan: Plan, where: str = "draws=", given: str = ""
+    draws: Any, plan: Plan, schema: Schema, where: str = "draws=", given: str = ""
 ) -> dict[str, pd.DataFrame]:
     names = plan.synthesized
-    if isinstance(draws, Mapping) and set(draws) & set(names):
+    by_name = isinstance(draws, Mapping) and not is_inference(draws)
+    if by_name and set(draws) & set(names):
         by_response = dict(draws)
     elif isinstance(draws, list | tuple):
         if len(draws) != len(names):
@@ -604,10 +654,17 @@ def _tables(
         raise DrawsError(
             f"{where} must have a table for each of {listed(names)}; it has {listed(by_response)}."
         )
+    factors = {name for name, variable in schema.variables.items() if isinstance(variable, Factor)}
     return {
-        name: read_table(table, f"Draws for {name!r}{given}", comment="#")
+        name: _table(table, f"Draws for {name!r}{given}", factors)
         for name, table in by_response.items()
     }
+
+
+def _table(draws: Any, what: str, factors: Collection[str]) -> pd.DataFrame:
+    if is_inference(draws):
+        return inference_table(draws, what, factors)
+    return read_table(draws, what, comment="#")
 
 
 def _check_renames(

@@ -1,5 +1,7 @@
 """Fits against closed forms, and what a fit refuses or reports."""
 
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -555,3 +557,12 @@ def test_a_response_may_be_in_any_unit(unit, engine):
 def test_the_conjugate_prior_is_for_gaussian_models():
     with pytest.raises(sr.OptionError, match="for gaussian models"):
         sr.fit(sr.Regression("k ~ x", "poisson"), people(), prior="conjugate")
+
+
+def test_without_nutpie_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "nutpie", None)
+    with pytest.raises(sr.SynriskError, match=r"synrisk\[nuts\]") as raised:
+        sr.fit(sr.Regression("k ~ x", "poisson"), people(), engine="nuts")
+    assert raised.value.__cause__ is None
+    with pytest.raises(sr.SynriskError, match="conjugate prior is drawn from exactly"):
+        sr.fit(sr.Regression("b ~ x", prior="conjugate"), people(), engine="nuts")

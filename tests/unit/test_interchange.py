@@ -100,11 +100,11 @@ def test_centred_intercepts_of_brms_yield():
     read("r ~ 1", "categorical", names)
 
 
-def test_bookkeeping_is_dropped():
+def test_bookkeeping_is_dropped_but_for_the_chain():
     extra = {name: np.arange(4) for name in BOOKKEEPING}
     extra |= {"accept_stat__": 0.9, "chain": 1, "iteration": [1, 2, 3, 4], "X": [1, 2, 3, 4]}
     _, synthesizer = read("b ~ x", "gaussian", ["(Intercept)", "x", "sigma"], extra=extra)
-    assert list(synthesizer.draws("b").columns) == ["Intercept", "x", "sigma", "weight"]
+    assert list(synthesizer.draws("b").columns) == ["Intercept", "x", "sigma", "weight", ".chain"]
 
 
 def test_a_counter_that_does_not_count_is_left_over():
@@ -362,3 +362,11 @@ def test_a_column_of_the_data_tells_no_chain():
     data = people().assign(chain=1.0)
     with pytest.raises(sr.SynriskError, match="Left over: chain"):
         read("k ~ x", "poisson", ["Intercept", "x"], data=data, extra={"chain": [1, 1, 2, 2]})
+
+
+def test_draws_that_are_handed_on_keep_their_chains():
+    _, one = read("k ~ x", "poisson", ["Intercept", "x"], extra={"chain__": [3, 3, 5, 5]})
+    assert list(one.draws("k")[".chain"]) == [1, 1, 2, 2]
+    regression = sr.Regression("k ~ x", "poisson")
+    again = sr.Synthesizer.from_draws(regression, people(), one.draws("k"))
+    assert list(again.models[0].posterior.chain) == [0, 0, 1, 1]

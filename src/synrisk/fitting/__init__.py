@@ -1,4 +1,4 @@
-"""Posteriors of regressions: exact where the prior is conjugate, else Laplace with weights."""
+"""Posteriors of regressions: exact for gaussian models, Laplace with weights, or NUTS."""
 
 from synrisk.fitting.evidence import Evidence
 from synrisk.fitting.numbers import CommonNumbers

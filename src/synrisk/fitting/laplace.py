@@ -20,7 +20,7 @@ from synrisk.fitting.importance import effective_size, is_reliable, smoothed
 from synrisk.fitting.numbers import CommonNumbers
 from synrisk.fitting.rows import Rows, lower_root
 from synrisk.likelihood import KernelDraws, add_log_density
-from synrisk.schema import FloatArray
+from synrisk.schema import FloatArray, IntArray
 
 _PROPOSAL_DF = 7.0
 _MOST_STEPS = 200
@@ -169,6 +169,7 @@ class Fitted:
     khat: float
     ess: float
     reliable: bool
+    chain: IntArray | None = None  # of draws by NUTS
 
 
 def find_mode(problem: Problem, start: FloatArray) -> tuple[FloatArray, FloatArray]:

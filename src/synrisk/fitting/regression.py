@@ -32,6 +32,7 @@ from synrisk.fitting.gaussian import GaussianPosterior, quadrature
 from synrisk.fitting.importance import LEAST_JUDGED
 from synrisk.fitting.laplace import Fitted, NormalPrior, Problem, find_mode, laplace
 from synrisk.fitting.numbers import CommonNumbers
+from synrisk.fitting.nuts import nuts
 from synrisk.fitting.rows import Rows, Standardisation, all_chunks
 from synrisk.fitting.scaling import Scales, resolve_priors
 from synrisk.likelihood import Nodes
@@ -41,7 +42,7 @@ from synrisk.priors import Conjugate, Exponential, Normal, PriorSpec
 from synrisk.schema import FloatArray, Variable
 from synrisk.seeds import stream
 
-Engine: TypeAlias = Literal["exact", "laplace"]
+Engine: TypeAlias = Literal["exact", "laplace", "nuts"]
 Priors: TypeAlias = tuple[Normal | Exponential, ...] | Conjugate
 
 _CERTAIN = math.log(0.5)  # a class more probable than all others together
@@ -57,7 +58,7 @@ class Fit:
     Attributes
     ----------
     engine
-        "exact" or "laplace".
+        "exact", "laplace" or "nuts".
     priors
         The scaled prior of every parameter, or the conjugate one.
     scales
@@ -146,6 +147,11 @@ def fit_regression(
     task = _Task(chosen, family, n_predictors, priors, scales, standardisation, what)
     rows = all_chunks([Rows(standardised, y, omega)])
     fitted = task.fitted(rows, numbers, judged, executor)
+    if not fitted.reliable and chosen == "nuts":
+        raise FitError(
+            f"{what}: the chains of NUTS do not agree. Merge rare levels, leave predictors out, "
+            "narrow the priors, or use more draws."
+        )
     if not fitted.reliable:
         raise FitError(
             f"{what}: the posterior is too far from normal to be drawn by importance sampling "
@@ -247,7 +253,7 @@ def moments_of_regression(
     those of exact draws, or the mode and the curvature there; None where draws are too few.
     """
     task, rows = _frozen(regression, variable, fit, tables)
-    if fit.engine == "laplace":
+    if fit.engine != "exact":
         mode, precision = find_mode(task.problem(rows, executor), task.start())
         return mode, np.asarray(np.linalg.inv(precision))
     fitted = task.fitted(rows, fit.numbers, fit.numbers, executor)
@@ -329,7 +335,11 @@ class _Task:
         prior = self._normal_prior(self.priors)
         if self.engine == "exact":
             return self._gaussian(rows, prior, executor).draw(numbers)
-        fitted = laplace(self.problem(rows, executor), self.start(), numbers, judged)
+        problem = self.problem(rows, executor)
+        if self.engine == "nuts":
+            n_rows = sum(len(part.y) for part in rows)
+            return nuts(problem, self.start(), len(numbers.u), _nuts_seed(numbers, n_rows))
+        fitted = laplace(problem, self.start(), numbers, judged)
         if self.family.on_response_scale:  # k̂ does not see a second mode or a tail that was missed
             good = self._gaussian(rows, prior, executor).agrees(fitted)
             fitted = replace(fitted, reliable=fitted.reliable and good)
@@ -383,6 +393,7 @@ class _Task:
             fitted.log_weights,
             names,
             ("fit",) * len(names),
+            fitted.chain,
         )
 
     def start(self) -> FloatArray:
@@ -419,6 +430,12 @@ def _numbers(
     return CommonNumbers.draw(rng, n_draws, n_normals)
 
 
+def _nuts_seed(numbers: CommonNumbers, n_rows: int) -> int:
+    """Return a seed that belongs to a fit's random numbers, another for other rows."""
+    start = int(numbers.u[0] * 2.0**53)
+    return int(np.random.SeedSequence([start, n_rows]).generate_state(1)[0])
+
+
 def _scales(family: Family, y: FloatArray, standardisation: Standardisation) -> Scales:
     centre, spread = 0.0, 1.0
     if family.on_response_scale and standardisation.intercept is not None:
@@ -440,14 +457,14 @@ def _engine(asked: str, priors: Priors, family: Family, regression: Regression) 
             f"Formula {regression.formula!r}: engine='exact' is for gaussian models; engine='auto' "
             "takes it where it can."
         )
-    if asked == "laplace" and conjugate_prior:
+    if asked in ("laplace", "nuts") and conjugate_prior:
         raise OptionError(
             f"Formula {regression.formula!r}: the conjugate prior is drawn from exactly; use "
             "engine='auto' or 'exact', or another prior."
         )
     if asked == "auto":
         return "exact" if family.on_response_scale else "laplace"
-    return "exact" if asked == "exact" else "laplace"
+    return "exact" if asked == "exact" else "nuts" if asked == "nuts" else "laplace"
 
 
 def _is_settled(task: _Task, mode: FloatArray, rows: Sequence[Rows]) -> bool:
