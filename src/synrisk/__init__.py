@@ -26,6 +26,7 @@ from synrisk.plan import Regression
 from synrisk.priors import Conjugate, Exponential, Normal
 from synrisk.synthesis import SynthesisWarning
 from synrisk.synthesizer import Synthesizer, fit
+from synrisk.utility import Utility, utility
 
 __version__ = "0.1.0"
 
@@ -58,9 +59,11 @@ __all__ = [
     "SyntheticDataError",
     "TruthFactor",
     "UnreliableError",
+    "Utility",
     "Values",
     "Verdict",
     "attribute_risk",
     "fit",
     "load_households",
+    "utility",
 ]

@@ -11,8 +11,8 @@ ORDER = [
     "release", "twins", "posterior", "spellings", "interchange", "kernels", "likelihood", "fitting",
     "model", "archive", "synthesis", "synthesizer", "guesses", "intruder", "elimination", "result",
     "estimators", "uncertainty", "risk", "estimation", "checks", "findings", "tables", "criteria",
-    "plots", "report", "attribute", "datasets", "study", "outputs", "running", "starting", "cli",
-    "__init__",
+    "plots", "utility", "report", "attribute", "datasets", "study", "outputs",
+    "running", "starting", "cli", "__init__",
 ]  # fmt: skip
 ROOT = Path(synrisk.__file__).parent
 
