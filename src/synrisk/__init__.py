@@ -1,6 +1,7 @@
 """What could an intruder learn about each person from this synthetic data?"""
 
 from synrisk.attribute import AttributeRisk, attribute_risk
+from synrisk.comparison import Comparison, compare
 from synrisk.criteria import Criteria, Verdict
 from synrisk.datasets import load_households
 from synrisk.errors import (
@@ -34,6 +35,7 @@ __all__ = [
     "Additive",
     "AllLevels",
     "AttributeRisk",
+    "Comparison",
     "Conjugate",
     "Criteria",
     "DataError",
@@ -63,6 +65,7 @@ __all__ = [
     "Values",
     "Verdict",
     "attribute_risk",
+    "compare",
     "fit",
     "load_households",
     "utility",

@@ -141,6 +141,11 @@ class AttributeRisk:
         return findings(self._evaluation, self._result, self.release_check)
 
     @property
+    def synthesizer(self) -> Synthesizer:
+        """The models and the confidential data that the risk was evaluated with."""
+        return self._evaluation.synthesizer
+
+    @property
     def plot(self) -> Plots:
         """Plots: ``risk.plot.probability()``, ``.marginals()``, ``.ranks()`` and others."""
         drawn = Drawn(self._evaluation, self._result, self._labels)

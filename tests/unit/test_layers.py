@@ -11,7 +11,7 @@ ORDER = [
     "release", "twins", "posterior", "spellings", "interchange", "kernels", "likelihood", "fitting",
     "model", "archive", "synthesis", "synthesizer", "guesses", "intruder", "elimination", "result",
     "estimators", "uncertainty", "risk", "estimation", "checks", "findings", "tables", "criteria",
-    "plots", "utility", "report", "attribute", "datasets", "study", "outputs",
+    "plots", "utility", "report", "attribute", "comparison", "datasets", "study", "outputs",
     "running", "starting", "cli", "__init__",
 ]  # fmt: skip
 ROOT = Path(synrisk.__file__).parent

@@ -129,7 +129,8 @@ class TestPropensity:
         assert any("copy" in note for note in found.notes)
         synthesizer = sr.fit(sr.Regression("y ~ x"), own, n_draws=50, seed=1)
         found = sr.utility(synthesizer, own, propensity="main")
-        assert np.isnan(found.propensity["ratio"].item())
+        assert found.propensity["ratio"].item() == 0.0
+        assert np.isnan(found.propensity["z"].item())
         assert any("copy" in note for note in found.notes)
 
 

@@ -77,8 +77,10 @@ class Scored:
 
     @property
     def ratio(self) -> float:
-        """The pMSE over its expectation; NaN where that is zero."""
-        return self.pmse / self.expected if self.expected > 0 else float("nan")
+        """The pMSE over its expectation; 0 where the sides are the same, whatever chance makes."""
+        if self.expected > 0:
+            return self.pmse / self.expected
+        return 0.0 if self.pmse < _NO_VARIANCE else float("nan")
 
     @property
     def z(self) -> float:
