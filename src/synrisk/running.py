@@ -105,6 +105,7 @@ def run(study: Study, *, progress: bool = False) -> Done:
         with show("Reading the confidential data"):
             frame = _read_data(study)
             _check_models(study, frame)
+            _check_analyses(study, frame)
         with show("Fitting the models" if study.draws is None else "Reading the draws"):
             synthesizer = _synthesizer(study, frame, seeds["fit"])
             _write_draws(synthesizer, study, staging)
@@ -306,6 +307,26 @@ def _check_models(study: Study, frame: pd.DataFrame) -> None:
             attempt((model, "weights"), require_columns, frame, [regression.weights], _WHAT)
         attempt(
             (model, "formula"),
+            Confidential.read,
+            regression,
+            frame,
+            types=study.types,
+            id_column=study.id,
+            missing=study.missing,
+        )
+
+
+def _check_analyses(study: Study, frame: pd.DataFrame) -> None:
+    """Raise where the data do not suit an analysis of the utility, before any work."""
+    if study.utility is None:
+        return
+    section = study.top.section("utility")
+    for k, name in enumerate(study.utility["variables"] or ()):
+        attempt((section, "variables", k), require_columns, frame, [name], _WHAT)
+    analyses = study.utility["regressions"] or ()
+    for one, regression in zip(section.sections("regression"), analyses, strict=True):
+        attempt(
+            (one, "formula"),
             Confidential.read,
             regression,
             frame,

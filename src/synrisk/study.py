@@ -20,7 +20,7 @@ from synrisk.plan import Plan, Regression
 from synrisk.priors import Conjugate, Exponential, Normal
 from synrisk.schema import MISSING_POLICIES, Missing
 from synrisk.settings import Section, read_settings
-from synrisk.utility import MODELS, PARAMETERS
+from synrisk.utility import MODELS, PARAMETERS, tree_maker
 
 Made = TypeVar("Made")
 Given = ParamSpec("Given")
@@ -342,6 +342,8 @@ def _utility(top: Section) -> dict[str, Any] | None:
             section.refuse(
                 f"must be one of {listed(MODELS)}.{nearest(name, MODELS)}", "propensity", number
             )
+        if name == "cart":  # said now rather than after all other work
+            attempt((section, "propensity", number), tree_maker)
     level = section.values.get("level", 0.95)
     if isinstance(level, bool) or not isinstance(level, float) or not 0 < level < 1:
         section.refuse("must be a number between 0 and 1, such as 0.95.", "level")

@@ -254,7 +254,7 @@ def score_cart(sides: Sides, number: int, seed: int) -> Scored:
     x = np.concatenate(main_effects(sides, both), axis=1)
     n1, n2 = sides.n_records, sides.n_rows[number]
     is_synthetic = np.arange(n1 + n2) >= n1
-    tree = _tree()
+    tree = tree_maker()
     scores, n_leaves = tree(x, is_synthetic)
     rng = stream(seed, "utility", dataset=number)
     null = np.array(
@@ -299,7 +299,7 @@ def _permuted(
     return permuted
 
 
-def _tree() -> Callable[[FloatArray, npt.NDArray[np.bool_]], tuple[FloatArray, int]]:
+def tree_maker() -> Callable[[FloatArray, npt.NDArray[np.bool_]], tuple[FloatArray, int]]:
     """Return what fits a tree and gives its scores and the number of its leaves."""
     sklearn: Any = None
     with contextlib.suppress(ImportError):
