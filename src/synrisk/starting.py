@@ -56,9 +56,8 @@ guesses = 11                # of a continuous variable, within ±10 % of the tru
 
 [utility]                   # how useful the release is; without this table it is not measured
 # propensity = ["main", "interactions"]   # also "cart", which needs scikit-learn
-# [[utility.regression]]    # analyses whose intervals are compared; those of the models by default
-# formula = "{first} ~ 1"
-# family = "gaussian"
+# regression = [{{ formula = "{first} ~ 1", family = "gaussian" }}]
+                            # analyses whose intervals are compared; by default the models
 
 [criteria]                  # without this table there is no verdict
 # Each limit is judged by itself; all must hold. Their numbers are for your office to choose.
