@@ -1,12 +1,15 @@
 """What a report says about the utility of the release.
 
-Where it is shared, estimates from the confidential data are not in it, nor are the names of levels:
-somebody who knows all records but one could work its value out of a mean. Overlaps are told by
-analysis, distances in two decimals, and of variables only where there are a hundred records.
+The release is public, so whoever knows all records but one can try values of that one until a
+number comes out. Where the report is shared, estimates from the confidential data are not in it,
+nor are the names of levels; and numbers are so coarse that one record seldom moves them: distances
+between shares in steps of ten records or more, overlaps in tenths, ratios in one digit, other
+differences in words.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,10 +18,11 @@ import pandas as pd
 from synrisk.criteria import LEAST_SHARED
 from synrisk.report.suppression import Discretion
 from synrisk.utility import Utility
+from synrisk.utility.intervals import UNCHANGED
 
 _LEAST_RECORDS = 10 * LEAST_SHARED
 _MOST_PAIRS = 8
-_SMALL, _LARGE = 0.1, 0.2  # differences of means, in standard deviations
+_SMALL, _LARGE = 0.1, 0.2  # differences of means in standard deviations, and of correlations
 _MODELS = {"main": "main effects", "interactions": "interactions", "cart": "a tree"}
 
 
@@ -28,7 +32,7 @@ def usefulness(utility: Utility, told: Discretion) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "level": f"{100 * utility.level:g} %",
         "parameters": utility.parameters,
-        "propensity": _propensity(utility, told),
+        "propensity": _propensity(utility, told) if enough else [],
         "overlap": _overlap(utility, told) if enough else [],
         "marginals": _marginals(utility, told) if enough else [],
         "pairs": _pairs(utility, told) if enough else [],
@@ -41,12 +45,14 @@ def usefulness(utility: Utility, told: Discretion) -> dict[str, Any]:
 
 
 def _propensity(utility: Utility, told: Discretion) -> list[dict[str, Any]]:
-    keys = ("pmse", "expected", "ratio", "z", "specks")
+    exact = () if told.sharing else ("pmse", "expected", "z")
     return [
         {
             "model": _MODELS[model],
             "dataset": int(dataset),
-            **{key: told.number(float(f"{row[key]:.3g}")) for key in keys},
+            "ratio": told.number(float(f"{row['ratio']:.1g}") if told.sharing else row["ratio"]),
+            "specks": _share(row["specks"], utility, told),
+            **{key: told.number(row[key]) for key in exact},
             "result": _told_apart(float(row["ratio"]), float(row["z"])),
         }
         for (model, dataset), row in zip(
@@ -66,19 +72,20 @@ def _told_apart(ratio: float, z: float) -> str:
 
 
 def _overlap(utility: Utility, told: Discretion) -> list[dict[str, Any]]:
-    """Return a row an analysis: means over its estimates."""
+    """Return a row an analysis: means over the estimates that synthesis touched."""
     rows = []
     for analysis, part in utility.intervals.groupby(level="analysis", sort=False):
-        known = part["overlap"].dropna()
-        rows.append(
-            {
-                "analysis": str(analysis),
-                "n_estimates": len(part),
-                "overlap": _decimals(known.mean(), told),
-                "overlap_as_data": _decimals(part["overlap_as_data"].mean(), told),
-                "rules": sorted(set(part["rule"])),
-            }
-        )
+        changed = part[part["rule"] != UNCHANGED]
+        if len(changed):
+            rows.append(
+                {
+                    "analysis": str(analysis),
+                    "n_estimates": len(changed),
+                    "overlap": _decimals(changed["overlap"].mean(), 1, told),
+                    "overlap_as_data": _decimals(changed["overlap_as_data"].mean(), 1, told),
+                    "rules": sorted(set(changed["rule"])),
+                }
+            )
     return rows
 
 
@@ -87,9 +94,9 @@ def _marginals(utility: Utility, told: Discretion) -> list[dict[str, Any]]:
         {
             "variable": str(name),
             "synthesized": bool(row["synthesized"]),
-            "mean_difference": _size(row["mean_difference"], told),
-            "total_variation": _decimals(row["total_variation"], told),
-            "by_chance": _decimals(row["by_chance"], told),
+            "mean_difference": _size(row["mean_difference"], " sd", told),
+            "total_variation": _share(row["total_variation"], utility, told),
+            "by_chance": _share(row["by_chance"], utility, told),
         }
         for name, row in zip(
             utility.marginals.index, utility.marginals.to_dict("records"), strict=True
@@ -106,9 +113,9 @@ def _pairs(utility: Utility, told: Discretion) -> list[dict[str, Any]]:
         {
             "first": str(one),
             "second": str(other),
-            "total_variation": _decimals(row["total_variation"], told),
-            "by_chance": _decimals(row["by_chance"], told),
-            "correlation_difference": _decimals(row["correlation_difference"], told),
+            "total_variation": _share(row["total_variation"], utility, told),
+            "by_chance": _share(row["by_chance"], utility, told),
+            "correlation_difference": _size(row["correlation_difference"], "", told),
         }
         for (one, other), row in zip(first.index, first.to_dict("records"), strict=True)
     ]
@@ -130,18 +137,24 @@ def _estimates(utility: Utility) -> list[dict[str, Any]]:
     ]
 
 
-def _decimals(value: Any, told: Discretion) -> float | None:
+def _share(value: Any, utility: Utility, told: Discretion) -> float | None:
+    """Return a distance between shares, where it is shared in steps of ten records or more."""
+    decimals = min(int(math.log10(max(utility.n_records / LEAST_SHARED, 1.0))), 2)
+    return _decimals(value, decimals, told)
+
+
+def _decimals(value: Any, decimals: int, told: Discretion) -> float | None:
     if pd.isna(value):
         return None
-    return round(float(value), 2) if told.sharing else float(value)
+    return round(float(value), decimals) if told.sharing else float(value)
 
 
-def _size(value: float, told: Discretion) -> str:
-    """Return how large a difference of means is: in words where it is shared."""
+def _size(value: float, unit: str, told: Discretion) -> str:
+    """Return how large a difference is: in words where it is shared."""
     if pd.isna(value):
         return "–"
     if not told.sharing:
-        return f"{value:.3f} sd"
+        return f"{value:.3f}{unit}"
     if abs(value) < _SMALL:
-        return f"less than {_SMALL} sd"
-    return f"{_SMALL} to {_LARGE} sd" if abs(value) < _LARGE else f"more than {_LARGE} sd"
+        return f"less than {_SMALL}{unit}"
+    return f"{_SMALL} to {_LARGE}{unit}" if abs(value) < _LARGE else f"more than {_LARGE}{unit}"
