@@ -76,3 +76,18 @@ def test_a_wrong_model():
             propensity="interactions",
         )  # fmt: skip
         assert found.propensity["ratio"].item() > 8
+
+
+@pytest.mark.parametrize(("plan", "m"), [(FULL, 1), (FULL[1:], 3)])
+def test_combined_intervals_cover_the_truth(plan, m):
+    """Without the rules' factor, 3 for one dataset, three of four intervals would."""
+    held = []
+    truths = {("means and shares", "a"): 1.0, ("b ~ a + x (gaussian)", "a"): 0.7}
+    for run in range(RUNS):
+        data = people(np.random.default_rng([10, run]))
+        synthesizer = sr.fit(plan, data, n_draws=100, seed=run)
+        release = synthesizer.synthesize(m=m, seed=run)
+        found = sr.utility(synthesizer, release, regressions=FULL[2], propensity="main").intervals
+        rows = [(found.loc[key], truth) for key, truth in truths.items()]
+        held.append([row["low_synthetic"] <= truth <= row["high_synthetic"] for row, truth in rows])
+    assert (np.mean(held, axis=0) > 0.95 - 4 * np.sqrt(0.95 * 0.05 / RUNS)).all()
