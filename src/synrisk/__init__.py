@@ -1,6 +1,7 @@
 """What could an intruder learn about each person from this synthetic data?"""
 
 from synrisk.attribute import AttributeRisk, attribute_risk
+from synrisk.comparison import Comparison, compare
 from synrisk.criteria import Criteria, Verdict
 from synrisk.datasets import load_households
 from synrisk.errors import (
@@ -26,6 +27,7 @@ from synrisk.plan import Regression
 from synrisk.priors import Conjugate, Exponential, Normal
 from synrisk.synthesis import SynthesisWarning
 from synrisk.synthesizer import Synthesizer, fit
+from synrisk.utility import Utility, utility
 
 __version__ = "0.1.0"
 
@@ -33,6 +35,7 @@ __all__ = [
     "Additive",
     "AllLevels",
     "AttributeRisk",
+    "Comparison",
     "Conjugate",
     "Criteria",
     "DataError",
@@ -58,9 +61,12 @@ __all__ = [
     "SyntheticDataError",
     "TruthFactor",
     "UnreliableError",
+    "Utility",
     "Values",
     "Verdict",
     "attribute_risk",
+    "compare",
     "fit",
     "load_households",
+    "utility",
 ]

@@ -48,6 +48,7 @@ from synrisk.schema import FloatArray, IntArray
 from synrisk.storage import Contents, load, save
 from synrisk.synthesizer import Synthesizer
 from synrisk.twins import refuse_twins
+from synrisk.utility import Utility
 
 EstimatorName: TypeAlias = Literal["auto", "exact", "stacked", "importance", "paper"]
 UnreliableName: TypeAlias = Literal["flag", "fit", "raise"]
@@ -153,6 +154,11 @@ class AttributeRisk:
         return findings(self._evaluation, self._result, self.release_check)
 
     @property
+    def synthesizer(self) -> Synthesizer:
+        """The models and the confidential data that the risk was evaluated with."""
+        return self._evaluation.synthesizer
+
+    @property
     def plot(self) -> Plots:
         """Plots: ``risk.plot.probability()``, ``.marginals()``, ``.ranks()`` and others."""
         drawn = Drawn(self._evaluation, self._result, self._labels)
@@ -185,6 +191,7 @@ class AttributeRisk:
         criteria: Criteria | None = None,
         synthetic: TableLike | Sequence[TableLike] | None = None,
         title: str | None = None,
+        utility: Utility | None = None,
     ) -> Path:
         """Write a report as one HTML file, and its facts as JSON beside it; return its path.
 
@@ -202,7 +209,11 @@ class AttributeRisk:
             The release that was evaluated, for pictures of its distributions and its hash.
         title
             The page's title.
+        utility
+            What `synrisk.utility` measured of the same release, for a section on it.
         """
+        if utility is not None:
+            self._check_utility(utility)
         source = Source(
             Drawn(self._evaluation, self._result, self._labels),
             self._records,
@@ -213,8 +224,20 @@ class AttributeRisk:
             self.n_draws,
             self.n_datasets,
             None if criteria is None else self.verdict(criteria),
+            utility,
         )
         return write_report(path, source, kind=kind, synthetic=synthetic, title=title)
+
+    def _check_utility(self, utility: Any) -> None:
+        if not isinstance(utility, Utility):
+            raise OptionError(f"utility must be what synrisk.utility returns; got {got(utility)}.")
+        of = (utility.n_records, len(utility.n_rows))
+        if of != (self.synthesizer.n_records, self.n_datasets):
+            raise OptionError(
+                f"utility= is of {counted(of[0], 'record')} and {counted(of[1], 'dataset')}, the "
+                f"risk of {self.synthesizer.n_records:,} and {self.n_datasets:,}; measure it on "
+                "the release that was evaluated."
+            )
 
     def joint(self, record: Hashable) -> xr.DataArray:
         """Return one record's posterior over all its guesses, a dimension a variable.

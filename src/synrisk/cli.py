@@ -25,6 +25,7 @@ from synrisk.io import read_table
 from synrisk.running import Done, report, run
 from synrisk.starting import APPLICATIONS, application_text, guessed_text, sample_text
 from synrisk.study import REPORT_KINDS, kinds_of, read_study
+from synrisk.utility import Utility
 
 WRONG_INPUT, INTERNAL, INTERRUPTED = 2, 70, 130
 _CODES = {FAILED: 1, UNJUDGED: 3}
@@ -199,9 +200,10 @@ def run_study(
     """Run a study: fit, synthesize, evaluate the risk, judge it, and write a folder.
 
     The folder holds the report, the synthetic data, the posterior draws, the risk (risk.nc), a row
-    a record (records.csv), what was found (summary.json), and what it was made of (manifest.json:
-    digests, versions, seeds, settings). All but report.html is for inside use, and readable by its
-    owner alone. A second run replaces what the first one wrote.
+    a record (records.csv), the utility if the study asks for it (utility.json), what was found
+    (summary.json), and what it was made of (manifest.json: digests, versions, seeds, settings). All
+    but report.html is for inside use, and readable by its owner alone. A second run replaces what
+    the first one wrote.
 
     Example: synrisk run mystudy/study.toml
     """
@@ -274,11 +276,29 @@ def _tell(done: Done) -> None:
         _print(f"Note: {note}")
     for finding in done.risk.diagnostics().to_dict("records"):
         _print(f"Shaky: {finding['what']} {finding['why']} {finding['what_to_do']}")
+    if done.utility is not None:
+        _tell_utility(done.utility)
     if done.verdict is not None:
         _print(f"\n{done.verdict}")
     _print(f"\nWritten: {done.folder}")
     for kind, path in done.reports.items():
         _print(f"Report for {'sharing' if kind == 'sharing' else 'inside use'}: {path}")
+
+
+def _tell_utility(utility: Utility) -> None:
+    """Print how useful the release is."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("utility")
+    shown = {"value": "release", "right_models": "right models", "copy": "a copy"}
+    for name in shown.values():
+        table.add_column(name, justify="right")
+    for measure, row in utility.summary().iterrows():
+        numbers = [f"{row[key]:.3g}" if row[key] == row[key] else "–" for key in shown]
+        table.add_row(str(measure).replace("_", " "), *numbers)
+    _print("")
+    _console().print(table, markup=False)
+    for note in utility.notes:
+        _print(f"Note: {note}")
 
 
 def _console() -> Console:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
@@ -38,8 +39,9 @@ from synrisk.seeds import checked_seed
 from synrisk.study import Study, attempt
 from synrisk.synthesis import SynthesisWarning
 from synrisk.synthesizer import Synthesizer, fit
+from synrisk.utility import Utility, utility
 
-RISK, RECORDS, SUMMARY = "risk.nc", "records.csv", "summary.json"
+RISK, RECORDS, SUMMARY, UTILITY = "risk.nc", "records.csv", "summary.json", "utility.json"
 REPORTS = {"sharing": "report.html", "inside": "report-inside.html"}  # each with .json beside
 _WHAT = "The confidential data"
 _VERSIONS = ("synrisk", "numpy", "numba", "pandas", "scipy")
@@ -61,6 +63,8 @@ class Done:
         The reports that were written.
     warnings
         What else to know.
+    utility
+        How useful the release is, where that was measured.
     """
 
     folder: Path
@@ -69,6 +73,7 @@ class Done:
     verdict: Verdict | None
     kinds: tuple[str, ...]
     warnings: tuple[str, ...]
+    utility: Utility | None = None
 
     @property
     def reports(self) -> dict[str, Path]:
@@ -100,6 +105,7 @@ def run(study: Study, *, progress: bool = False) -> Done:
         with show("Reading the confidential data"):
             frame = _read_data(study)
             _check_models(study, frame)
+            _check_analyses(study, frame)
         with show("Fitting the models" if study.draws is None else "Reading the draws"):
             synthesizer = _synthesizer(study, frame, seeds["fit"])
             _write_draws(synthesizer, study, staging)
@@ -108,12 +114,18 @@ def run(study: Study, *, progress: bool = False) -> Done:
             synthetic = _write_release(release, study, staging)
         with show("Evaluating the risk"):
             risk = _evaluate(study, synthesizer, release, progress=progress)
+        measured = None
+        if study.utility is not None:
+            with show("Measuring the utility"):
+                measured = _measure(study, study.utility, synthesizer, release, seeds["fit"])
         with show("Writing the results"):
             risk.save(staging.path(RISK))
             risk.records.to_csv(staging.path(RECORDS), index_label=study.id or "record")
+            if measured is not None:
+                staging.write_json(UTILITY, measured.to_json())
         with show("Writing the report"):
             verdict = _write_findings(
-                staging, risk, synthetic, study.kinds, study.criteria, study.title
+                staging, risk, synthetic, study.kinds, study.criteria, study.title, measured
             )
         staging.commit(
             {
@@ -127,7 +139,7 @@ def run(study: Study, *, progress: bool = False) -> Done:
                 "synthetic": [_listed(path, study, staging) for path in synthetic],
             }
         )
-    return Done(study.output, study.title, risk, verdict, study.kinds, tuple(said))
+    return Done(study.output, study.title, risk, verdict, study.kinds, tuple(said), measured)
 
 
 def report(
@@ -162,15 +174,16 @@ def report(
     with writing(folder, names) as staging, steps(progress) as show:
         with show("Reading the risk"):
             risk = AttributeRisk.load(folder / RISK)
+            measured = _measured(folder, manifest)
         with show("Writing the report"):
-            verdict = _write_findings(staging, risk, synthetic, chosen, criteria, title)
+            verdict = _write_findings(staging, risk, synthetic, chosen, criteria, title, measured)
         manifest |= {
             "title": title,
             "criteria": None if criteria is None else criteria.to_json(),
             "kinds": list(chosen),
         }
         staging.commit(manifest, keep=True)
-    return Done(folder, title, risk, verdict, chosen, said)
+    return Done(folder, title, risk, verdict, chosen, said, measured)
 
 
 def _whole_manifest(folder: Path) -> dict[str, Any]:
@@ -237,6 +250,8 @@ def _files(study: Study) -> list[Path]:
 
 def _names(study: Study) -> list[str]:
     names = [RISK, RECORDS, SUMMARY]
+    if study.utility is not None:
+        names.append(UTILITY)
     names += [name for kind in study.kinds for name in _report_names(kind)]
     if study.files is None:
         names += [_synthetic_name(study, number) for number in range(1, study.m + 1)]
@@ -292,6 +307,26 @@ def _check_models(study: Study, frame: pd.DataFrame) -> None:
             attempt((model, "weights"), require_columns, frame, [regression.weights], _WHAT)
         attempt(
             (model, "formula"),
+            Confidential.read,
+            regression,
+            frame,
+            types=study.types,
+            id_column=study.id,
+            missing=study.missing,
+        )
+
+
+def _check_analyses(study: Study, frame: pd.DataFrame) -> None:
+    """Raise where the data do not suit an analysis of the utility, before any work."""
+    if study.utility is None:
+        return
+    section = study.top.section("utility")
+    for k, name in enumerate(study.utility["variables"] or ()):
+        attempt((section, "variables", k), require_columns, frame, [name], _WHAT)
+    analyses = study.utility["regressions"] or ()
+    for one, regression in zip(section.sections("regression"), analyses, strict=True):
+        attempt(
+            (one, "formula"),
             Confidential.read,
             regression,
             frame,
@@ -390,6 +425,28 @@ def _evaluate(
     raise SettingsError(f"{at}: {problem}")
 
 
+def _measure(
+    study: Study,
+    options: Mapping[str, Any],
+    synthesizer: Synthesizer,
+    release: Sequence[Any],
+    seed: int,
+) -> Utility:
+    at = (study.top.section("utility"),)
+    return attempt(at, utility, synthesizer, list(release), seed=seed, **options)
+
+
+def _measured(folder: Path, manifest: Mapping[str, Any]) -> Utility | None:
+    """Return the utility that a folder holds, or None where it was not measured."""
+    digest = manifest["outputs"].get(UTILITY)
+    if digest is None:
+        return None
+    path = folder / UTILITY
+    if not path.is_file() or sha256(path) != digest:
+        raise FileError(f"{path} is not the file that synrisk run wrote; run it again.")
+    return Utility.from_json(json.loads(path.read_text(encoding="utf-8")))
+
+
 def _write_findings(
     staging: Staging,
     risk: AttributeRisk,
@@ -397,6 +454,7 @@ def _write_findings(
     kinds: tuple[str, ...],
     criteria: Criteria | None,
     title: str,
+    measured: Utility | None,
 ) -> Verdict | None:
     """Write the reports, and for machines what was found; return the verdict."""
     verdict = None if criteria is None else risk.verdict(criteria)
@@ -407,6 +465,7 @@ def _write_findings(
             criteria=criteria,
             synthetic=synthetic,
             title=title,
+            utility=measured,
         )
     staging.write_json(
         SUMMARY,
@@ -419,6 +478,7 @@ def _write_findings(
             "n_draws": risk.n_draws,
             "notes": list(risk.notes),
             "findings": risk.diagnostics().to_dict("records"),
+            "utility": None if measured is None else _plain(measured.summary()["value"]),
         },
     )
     return verdict

@@ -54,6 +54,11 @@ guesses = 11                # of a continuous variable, within ±10 % of the tru
 # estimator = "auto"        # or "exact", "stacked", "importance", "paper"
 # n_draws = 500             # use the first so many draws; all by default
 
+[utility]                   # how useful the release is; without this table it is not measured
+# propensity = ["main", "interactions"]   # also "cart", which needs scikit-learn
+# regression = [{{ formula = "{first} ~ 1", family = "gaussian" }}]
+                            # analyses whose intervals are compared; by default the models
+
 [criteria]                  # without this table there is no verdict
 # Each limit is judged by itself; all must hold. Their numbers are for your office to choose.
 lift = 2                    # the release at most doubles an intruder's probability of the truth

@@ -20,6 +20,7 @@ from synrisk.plan import Plan, Regression
 from synrisk.priors import Conjugate, Exponential, Normal
 from synrisk.schema import MISSING_POLICIES, Missing
 from synrisk.settings import Section, read_settings
+from synrisk.utility import MODELS, PARAMETERS, tree_maker
 
 Made = TypeVar("Made")
 Given = ParamSpec("Given")
@@ -36,11 +37,13 @@ _TOP = (
     "fit",
     "synthesis",
     "risk",
+    "utility",
     "criteria",
     "report",
 )
 _ESTIMATORS = ("auto", "exact", "stacked", "importance", "paper")
 _ENGINES = ("auto", "exact", "laplace", "nuts")
+_PROPENSITY = ("main", "interactions")
 _PRIORS = ("default", "paper", "conjugate")
 _EVEN: dict[str, tuple[Any, tuple[str, ...]]] = {
     "relative": (Relative, ("below", "above", "within")),
@@ -83,6 +86,8 @@ class Study:
         How many synthetic datasets, of which seed, in which format; or the given ones.
     risk
         The options of `synrisk.attribute_risk`.
+    utility
+        The options of `synrisk.utility`, or None where it is not measured.
     criteria
         The limits, or None.
     kinds
@@ -108,6 +113,7 @@ class Study:
     format: str
     files: tuple[Path, ...] | None
     risk: Mapping[str, Any]
+    utility: Mapping[str, Any] | None
     criteria: Criteria | None
     kinds: tuple[str, ...]
 
@@ -170,6 +176,7 @@ def read_study(path: str | os.PathLike[str]) -> Study:
         format=stored,
         files=files,
         risk=_risk(top.section("risk"), Plan.of(regressions).synthesized),
+        utility=_utility(top),
         criteria=_criteria(top, folder, Plan.of(regressions).synthesized),
         kinds=kinds_of(kind),
     )
@@ -321,6 +328,36 @@ def _risk(section: Section, variables: tuple[str, ...]) -> dict[str, Any]:
     else:
         options["guesses"] = section.whole("guesses", 11, least=2)
     return options
+
+
+def _utility(top: Section) -> dict[str, Any] | None:
+    """Return the options of the utility, None where the file has no such table."""
+    if "utility" not in top.values:
+        return None
+    section = top.section("utility")
+    section.refuse_unknown(("regression", "variables", "propensity", "parameters", "level"))
+    propensity = section.texts("propensity") or list(_PROPENSITY)
+    for number, name in enumerate(propensity):
+        if name not in MODELS:
+            section.refuse(
+                f"must be one of {listed(MODELS)}.{nearest(name, MODELS)}", "propensity", number
+            )
+        if name == "cart":  # said now rather than after all other work
+            attempt((section, "propensity", number), tree_maker)
+    level = section.values.get("level", 0.95)
+    if isinstance(level, bool) or not isinstance(level, float) or not 0 < level < 1:
+        section.refuse("must be a number between 0 and 1, such as 0.95.", "level")
+    regressions = []
+    for one in section.sections("regression"):
+        one.refuse_unknown(("formula", "family"))
+        regressions.append(_regression(one))
+    return {
+        "regressions": tuple(regressions) or None,
+        "variables": section.texts("variables"),
+        "propensity": tuple(propensity),
+        "parameters": section.choice("parameters", PARAMETERS, "posterior"),
+        "level": level,
+    }
 
 
 def _refuse_unsynthesized(section: Section, variables: tuple[str, ...]) -> None:

@@ -395,6 +395,50 @@ def test_the_report_for_sharing_names_nobody(tmp_path):
         assert not [label for label in table()["CaseID"].astype(str) if label in text]
 
 
+WITH_UTILITY = STUDY.replace(
+    "[criteria]",
+    """[utility]
+level = 0.9
+
+[[utility.regression]]
+formula = "Income ~ Kids"
+
+[criteria]""",
+)
+
+
+def test_utility_in_a_study(tmp_path):
+    done = synrisk("run", study_in(tmp_path, WITH_UTILITY))
+    assert done.exit_code == 0, done.stderr
+    assert "pmse ratio interactions" in done.stdout
+    out = tmp_path / "out"
+    stored = as_json(out / "utility.json")
+    plan = [sr.Regression("Income ~ Spending"), sr.Regression("Kids ~ Income", "poisson")]
+    synthesizer = sr.fit(plan, table(), id="CaseID", seed=3)
+    direct = sr.utility(
+        synthesizer, synthesizer.synthesize(m=2, seed=3),
+        regressions=sr.Regression("Income ~ Kids"), level=0.9,
+    )  # fmt: skip
+    assert stored["propensity"]["pmse"] == direct.propensity["pmse"].tolist()
+    assert stored["intervals"]["overlap"] == direct.intervals["overlap"].tolist()
+    manifest = as_json(out / "manifest.json")
+    assert manifest["outputs"]["utility.json"] == digest(out / "utility.json")
+    assert as_json(out / "summary.json")["utility"]["overlap"] is not None
+    assert as_json(out / "report.json")["utility"]["level"] == "90 %"
+    # The report made anew has it too, and refuses another file.
+    (out / "report.html").unlink()
+    assert synrisk("report", out).exit_code == 0
+    assert 'id="utility"' in (out / "report.html").read_text(encoding="utf-8")
+    (out / "utility.json").write_text("{}", encoding="utf-8")
+    assert "is not the file that synrisk run wrote" in synrisk("report", out).stderr
+
+
+def test_a_study_without_utility_removes_that_of_another(tmp_path):
+    synrisk("run", study_in(tmp_path, WITH_UTILITY))
+    assert synrisk("run", study_in(tmp_path)).exit_code == 0
+    assert not (tmp_path / "out" / "utility.json").exists()
+
+
 def test_mistakes_about_a_folder(tmp_path):
     synrisk("run", study_in(tmp_path))
     out = tmp_path / "out"

@@ -7,6 +7,22 @@ import pytest
 from helpers.studies import STUDY, study_in, synrisk, table
 
 MISTAKES = {
+    "a propensity model that there is not": (
+        ("[criteria]", '[utility]\npropensity = ["mian"]\n\n[criteria]'),
+        r"line \d+, utility\.propensity\[1\]: must be one of main.*Did you mean 'main'",
+    ),
+    "a level in per cent": (
+        ("[criteria]", "[utility]\nlevel = 95\n\n[criteria]"),
+        r"utility\.level: must be a number between 0 and 1",
+    ),
+    "an analysis of a column that there is not": (
+        ("[criteria]", '[[utility.regression]]\nformula = "Incame ~ Kids"\n\n[criteria]'),
+        r"utility\.regression\[1\]\.formula: .*no column 'Incame'\. Did you mean 'Income'",
+    ),
+    "an analysis without a formula": (
+        ("[criteria]", '[[utility.regression]]\nfamily = "poisson"\n\n[criteria]'),
+        r"utility\.regression\[1\]: lacks its formula",
+    ),
     "misspelt key": (
         ("seed = 3", "sead = 3"),
         r"line 2, sead: there is no such setting\. Did you mean 'seed'\?",

@@ -11,8 +11,9 @@ ORDER = [
     "release", "twins", "posterior", "spellings", "interchange", "inference", "bambi", "kernels",
     "units", "likelihood", "fitting", "model", "archive", "synthesis", "synthesizer", "guesses",
     "intruder", "elimination", "result", "estimators", "uncertainty", "risk", "estimation",
-    "refitting", "checks", "findings", "tables", "criteria", "plots", "report", "attribute",
-    "datasets", "study", "outputs", "running", "starting", "cli", "__init__",
+    "refitting", "checks", "findings", "tables", "criteria", "plots", "utility", "report",
+    "attribute", "comparison", "datasets", "study", "outputs", "running", "starting", "cli",
+    "__init__",
 ]  # fmt: skip
 ROOT = Path(synrisk.__file__).parent
 

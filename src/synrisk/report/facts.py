@@ -21,8 +21,10 @@ from synrisk.plots.numbers import JOINT, Drawn, Numbers
 from synrisk.release import Released
 from synrisk.report.pictures import MOST_VARIABLES, pictures
 from synrisk.report.suppression import FEW, Discretion
+from synrisk.report.usefulness import usefulness
 from synrisk.result import TIE
 from synrisk.schema import FloatArray
+from synrisk.utility import Utility
 
 N_RISKIEST = 20
 _LIBRARIES = (
@@ -50,6 +52,8 @@ class Source:
         As `AttributeRisk` has them.
     verdict
         Whether the criteria are kept, or None where there are none.
+    utility
+        How useful the release is, or None where that was not measured.
     """
 
     drawn: Drawn
@@ -61,6 +65,7 @@ class Source:
     n_draws: dict[str, int]
     n_datasets: int
     verdict: Verdict | None
+    utility: Utility | None = None
 
 
 def collect(
@@ -91,6 +96,8 @@ def collect(
         "hashes": hashes,
         "notes": _notes(source, told),
     }
+    if source.utility is not None:
+        facts["utility"] = usefulness(source.utility, told)
     if not sharing:
         facts["riskiest"] = _riskiest(source)
     return facts
