@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo applications figures test browser lint format bench clean
+.PHONY: demo applications figures docs test browser lint format bench clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/synrisk demo --folder build/demo
@@ -14,6 +14,10 @@ applications: $(VENV)/.runtime
 
 figures: $(VENV)/.runtime
 	$(BIN)/python examples/figures.py
+
+# Warnings are errors; the first page is build/docs/index.html.
+docs: $(VENV)/.dev
+	$(BIN)/python -m sphinx -W --keep-going docs build/docs
 
 test: lint browser
 	$(BIN)/python -m pytest -n 2
@@ -49,5 +53,5 @@ $(VENV)/.runtime: pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime
-	$(PIP) install --constraint constraints.txt --editable '.[dev]'
+	$(PIP) install --constraint constraints.txt --editable '.[dev,docs]'
 	touch $@
