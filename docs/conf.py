@@ -24,3 +24,4 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_preserve_defaults = True
 python_display_short_literal_types = True
+python_maximum_signature_line_length = 80

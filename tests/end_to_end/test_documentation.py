@@ -35,6 +35,7 @@ def blocks(page):
 RUN = [page for page in PAGES if any(language == "python" for language, _, _ in blocks(page))]
 
 
+@pytest.mark.filterwarnings("error")  # a reader would be surprised by any
 @pytest.mark.parametrize("page", RUN, ids=name)
 def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch):
     """In one namespace, in a folder of its own; tracebacks name the page's own lines."""
