@@ -32,11 +32,14 @@ def models_to_contents(models: Sequence[Model]) -> tuple[list[dict[str, Any]], d
                 "names": list(posterior.names),
                 "sources": list(posterior.sources),
                 "fit": None if fit is None else _fit_to_json(fit),
+                "rename": dict(model.rename),
             }
         )
         arrays[f"coefficients_{k}"] = posterior.coefficients
         arrays[f"auxiliary_{k}"] = posterior.auxiliary
         arrays[f"log_weights_{k}"] = posterior.log_weights
+        if posterior.chain is not None:
+            arrays[f"chain_{k}"] = posterior.chain
         if fit is not None:
             arrays[f"fit_z_{k}"], arrays[f"fit_u_{k}"] = fit.numbers.z, fit.numbers.u
             arrays[f"fit_mode_{k}"], arrays[f"fit_inflation_{k}"] = fit.mode, fit.inflation
@@ -78,10 +81,12 @@ def models_from_contents(
             arrays[f"log_weights_{k}"],
             names,
             tuple(settings[k]["sources"]),
+            arrays.get(f"chain_{k}"),
         )
         weights = confidential.record_weights(regression)
         fit = _fit_from_json(settings[k]["fit"], arrays, k) if settings[k]["fit"] else None
-        models.append(Model(regression, design, posterior, weights, fit))
+        rename = settings[k].get("rename", {})
+        models.append(Model(regression, design, posterior, weights, fit, rename))
     return tuple(models)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +27,7 @@ from synrisk.errors import (
     nearest,
 )
 from synrisk.estimation import estimates_of, kinds_of
-from synrisk.estimators import KINDS
+from synrisk.estimators import KINDS, AtGuesses, ModelEstimate
 from synrisk.executors import workers
 from synrisk.findings import ReliabilityWarning, findings
 from synrisk.guesses import Grid, Target, for_target, lay_out, strategies
@@ -39,6 +39,7 @@ from synrisk.plots import Plots
 from synrisk.plots.numbers import Drawn
 from synrisk.posterior import Posterior
 from synrisk.progress import bar
+from synrisk.refitting import MOST_FITTED, fit_at_guesses, rows_to_fit
 from synrisk.release import Released, read_release
 from synrisk.report import Source, write_report
 from synrisk.result import ErrorArrays, RiskArrays
@@ -49,7 +50,7 @@ from synrisk.synthesizer import Synthesizer
 from synrisk.twins import refuse_twins
 
 EstimatorName: TypeAlias = Literal["auto", "exact", "stacked", "importance", "paper"]
-UnreliableName: TypeAlias = Literal["flag", "raise"]
+UnreliableName: TypeAlias = Literal["flag", "fit", "raise"]
 JointName: TypeAlias = Literal["auto", "keep", "drop"]
 ReportKind: TypeAlias = Literal["sharing", "inside"]
 
@@ -127,6 +128,8 @@ class AttributeRisk:
         """Return a row for the joint and for each variable, or these for each group of `by`.
 
         ``share_best`` is the share of records whose truth is the one most probable guess.
+        ``release_check`` says whether the release looks as if it came from the model ("passed",
+        "failed", "not known"), for the joint also whether rows were copied: see `release_check`.
 
         Parameters
         ----------
@@ -134,7 +137,16 @@ class AttributeRisk:
             A column of the confidential data.
         """
         groups = None if by is None else self._groups(by)
-        return tables.summary_table(self._result, self._grids, self._labels, groups)
+        table = tables.summary_table(self._result, self._grids, self._labels, groups)
+        checks = self.release_check
+        status = {
+            name: "not known"
+            if checks is None
+            else checks.status(None if name == "joint" else name)
+            for name in ("joint", *self._labels.names)
+        }
+        table["release_check"] = [status[of] for of in table.index.get_level_values("of")]
+        return table
 
     def diagnostics(self) -> pd.DataFrame:
         """Return what is shaky, why, and what to do: a row a finding, none if all is well."""
@@ -278,6 +290,7 @@ class AttributeRisk:
         """
         evaluation, result = self._evaluation, self._result
         meta, arrays = evaluation.synthesizer.to_contents()
+        fitted: list[list[Any]] = []
         meta["risk"] = {
             "estimator": self.estimator,
             "kinds": [estimate.name for estimate in evaluation.estimates],
@@ -289,6 +302,7 @@ class AttributeRisk:
             "prior": prior_to_json(evaluation.prior),
             "with_errors": result.errors is not None,
             "around_truth": [grid.around_truth for grid in self._grids],
+            "fitted": fitted,
         }
         arrays |= {
             "positions": evaluation.positions,
@@ -307,6 +321,13 @@ class AttributeRisk:
             arrays[f"truth_{k}"] = grid.truth
             arrays[f"present_{k}"] = np.asarray(grid.present)
             arrays[f"marginal_{k}"] = result.marginals[k]
+        for row, estimates in evaluation.fitted.items():
+            for k, estimate in enumerate(estimates):
+                kind = estimate.name if estimate is not evaluation.estimates[k] else None
+                if kind is not None:
+                    fitted.append([row, k, kind])
+                    for name, values in estimate.to_arrays().items():
+                        arrays[f"fitted_{row}_{k}_{name}"] = values
         if result.errors is not None:
             arrays |= {f"error_{name}": values for name, values in vars(result.errors).items()}
         if result.joint is not None:
@@ -344,6 +365,7 @@ class AttributeRisk:
             grids,
             prior_from_json(meta["prior"], arrays.get("table")),
             arrays["positions"],
+            _fitted_from_arrays(synthesizer, estimates, meta["fitted"], arrays),
         )
         result = RiskArrays(
             arrays["probability"],
@@ -403,6 +425,7 @@ def attribute_risk(
     intruder_prior: Any = "uniform",
     n_draws: int | None = None,
     estimator: EstimatorName = "auto",
+    stacked: Sequence[Any] | None = None,
     records: Iterable[Hashable] | Hashable | None = None,
     joint: JointName = "auto",
     diagnostics: bool = True,
@@ -431,11 +454,18 @@ def attribute_risk(
         Use the first so many posterior draws; None uses all.
     estimator
         ``"exact"``: by quadrature, for gaussian models made by `fit`. ``"stacked"``: by draws given
-        the confidential data and given these and the release stacked, for models made by `fit`.
+        the confidential data and given these and the release stacked, for models made by `fit`
+        or with `stacked`.
         ``"importance"``: importance sampling with one table a model, for draws of regressions
         that were fitted separately. ``"paper"``: the paper's, draw h of all models together, also
         right for draws of one joint posterior. ``"auto"``: for each model the first of these that
         it allows.
+    stacked
+        For draws that were made elsewhere: an entry a dataset, each a list of tables of draws by
+        model (or a dict by response), given the confidential rows and those of that dataset
+        together, with priors, levels and centring as in the fits to the confidential data. Read
+        as `Synthesizer.from_draws` reads draws. Their numbers may differ: each mean is over all
+        draws of its own fit (the first `n_draws` of each), and the fits' errors add.
     records
         Labels of the records to evaluate; None evaluates all.
     joint
@@ -445,7 +475,9 @@ def attribute_risk(
         Whether to estimate the Monte-Carlo error of every number, which takes about as long again.
     on_unreliable
         What to do about records that cannot be relied on: ``"flag"`` them in the column
-        ``reliable``, with a warning, or ``"raise"``.
+        ``reliable``, with a warning; ``"fit"`` models made by `fit` anew at each of their guesses,
+        for up to 50 records, those most at risk first, which takes seconds a record; or
+        ``"raise"``.
     executor
         None or ``"threads"`` uses a thread for each core, ``"serial"`` one; a number is a number
         of threads; or an object with a ``map`` method. Results are the same to the last bit.
@@ -461,20 +493,21 @@ def attribute_risk(
     if not isinstance(diagnostics, bool):
         raise OptionError(f"diagnostics must be True or False; got {got(diagnostics)}.")
     keeping = _choose("joint", joint, _JOINTS)
-    unreliable = _choose("on_unreliable", on_unreliable, ("flag", "raise"))
-    if unreliable == "raise" and (not diagnostics or method == "paper"):
+    unreliable = _choose("on_unreliable", on_unreliable, ("flag", "fit", "raise"))
+    if unreliable != "flag" and (not diagnostics or method == "paper"):
         raise OptionError(
-            "on_unreliable='raise' needs to know what is reliable: use diagnostics=True, and an "
-            "estimator other than 'paper'."
+            f"on_unreliable={unreliable!r} needs to know what is reliable: use diagnostics=True, "
+            "and an estimator other than 'paper'."
         )
     team = workers(executor)
     chosen = strategies(guesses, synthesizer.plan.synthesized)
     believed = resolve_prior(intruder_prior)
     positions = _chosen_records(records, synthesizer.data.index)
-    kinds = kinds_of(synthesizer, method)
+    kinds = kinds_of(synthesizer, method, with_stacks=stacked is not None)
     draws = _first_draws(synthesizer, n_draws, paired=method == "paper")
     release = read_release(synthesizer.confidential, synthetic)
     refuse_twins(synthesizer.confidential, release)
+    given_stacks = () if stacked is None else _stacks(synthesizer, stacked, len(release), n_draws)
     targets = [_target(synthesizer, name, positions) for name in synthesizer.plan.synthesized]
     laid = [(for_target(chosen[target.name], target), target) for target in targets]
     shape = tuple(strategy.width(target) for strategy, target in laid)
@@ -486,7 +519,7 @@ def attribute_risk(
             "intruder_prior='model' needs one table a model; use estimator='auto' or 'importance'."
         )
     believed = believed.check(grids, positions, synthesizer.n_records)
-    estimates = estimates_of(synthesizer, kinds, draws, release, grids, team)
+    estimates = estimates_of(synthesizer, kinds, draws, release, grids, team, given_stacks)
     evaluation = Evaluation(synthesizer, estimates, method == "paper", grids, believed, positions)
     n_bytes = 8 * len(positions) * int(np.prod(evaluation.shape, dtype=np.float64))
     keep_joint = keeping == "keep" or (keeping == "auto" and n_bytes <= _MOST_KEPT)
@@ -497,6 +530,14 @@ def attribute_risk(
             with_errors=diagnostics and method != "paper",
             on_records=on_records,
         )
+    n_fitted = 0
+    if unreliable == "fit":
+        chosen_rows = rows_to_fit(evaluation, result)[:MOST_FITTED]
+        n_fitted = len(chosen_rows)
+        with bar(progress, "Fitting at guesses", n_fitted) as on_records, team.open() as opened:
+            evaluation = fit_at_guesses(
+                evaluation, result, chosen_rows, release, opened, on_records
+            )
     if unreliable == "raise" and result.errors is not None and not result.errors.reliable.all():
         n_bad = int((~result.errors.reliable).sum())
         raise UnreliableError(
@@ -523,7 +564,13 @@ def attribute_risk(
         dict(zip(names, n_used, strict=True)),
         (
             *_notes(synthesizer, release, grids),
-            *(_note_on_chains(synthesizer) if diagnostics and method != "paper" else ()),
+            *((f"{counted(n_fitted, 'record')} fitted at each guess.",) if n_fitted else ()),
+            *_note_on_stacks(draws, given_stacks, names),
+            *(
+                _note_on_chains(synthesizer, given_stacks)
+                if diagnostics and method != "paper"
+                else ()
+            ),
             *(checks.failures if checks else ()),
         ),
         checks,
@@ -531,6 +578,22 @@ def attribute_risk(
         result,
         _labels(synthesizer, positions),
     )
+
+
+def _fitted_from_arrays(
+    synthesizer: Synthesizer,
+    estimates: tuple[ModelEstimate, ...],
+    stored: Sequence[tuple[int, int, str]],
+    arrays: Mapping[str, Any],
+) -> dict[int, tuple[ModelEstimate, ...]]:
+    """Return the estimates of records that were fitted at each guess."""
+    kinds: dict[str, Any] = {**KINDS, AtGuesses.name: AtGuesses}
+    found: dict[int, list[ModelEstimate]] = {}
+    for row, k, kind in stored:
+        family = synthesizer.models[k].regression.distribution
+        own = kinds[kind].from_arrays(family, arrays, f"fitted_{row}_{k}_")
+        found.setdefault(row, list(estimates))[k] = own
+    return {row: tuple(own) for row, own in found.items()}
 
 
 def _labels(synthesizer: Synthesizer, positions: IntArray) -> tables.Labels:
@@ -610,6 +673,28 @@ def _first_draws(
     return tuple(chosen)
 
 
+def _stacks(
+    synthesizer: Synthesizer, stacked: Any, n_datasets: int, n_draws: int | None
+) -> tuple[tuple[Posterior, ...], ...]:
+    """Return the draws given the stacks, by dataset and model; the first `n_draws` of each."""
+    read = synthesizer.read_stacked(stacked, n_datasets)
+    if n_draws is None:
+        return read
+    for number, of_dataset in enumerate(read, 1):
+        for name, draws in zip(synthesizer.plan.synthesized, of_dataset, strict=True):
+            if draws.n_draws < n_draws:
+                raise DrawsError(
+                    f"n_draws={n_draws:,}, but there are {draws.n_draws:,} draws for {name!r} "
+                    f"given the stack of dataset {number}."
+                )
+    first = tuple(tuple(draws.first(int(n_draws)) for draws in of_dataset) for of_dataset in read)
+    if not all(
+        np.isfinite(draws.log_weights).any() for of_dataset in first for draws in of_dataset
+    ):
+        raise DrawsError("The draws that are used all have weight zero; use more (n_draws=).")
+    return first
+
+
 def _spread(values: FloatArray) -> float:
     with np.errstate(over="ignore"):
         spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
@@ -630,8 +715,31 @@ def _target(synthesizer: Synthesizer, name: str, positions: IntArray) -> Target:
     )
 
 
-def _note_on_chains(synthesizer: Synthesizer) -> tuple[str, ...]:
-    foreign = [m.regression.response for m in synthesizer.models if m.fit is None]
+def _note_on_stacks(
+    draws: Sequence[Posterior], given_stacks: Sequence[Sequence[Posterior]], names: Sequence[str]
+) -> tuple[str, ...]:
+    """Say where fits made elsewhere differ in their numbers of draws."""
+    notes = []
+    for k, name in enumerate(names):
+        numbers = [of_dataset[k].n_draws for of_dataset in given_stacks]
+        if set(numbers) - {draws[k].n_draws}:
+            found = listed(f"{n:,}" for n in numbers)
+            notes.append(
+                f"{name} has {draws[k].n_draws:,} draws given the confidential data, and {found} "
+                "given the stacks: each mean is over all draws of its own fit."
+            )
+    return tuple(notes)
+
+
+def _note_on_chains(
+    synthesizer: Synthesizer, given_stacks: Sequence[Sequence[Posterior]]
+) -> tuple[str, ...]:
+    foreign = [
+        model.regression.response
+        for k, model in enumerate(synthesizer.models)
+        if model.fit is None
+        and any(d.chain is None for d in (model.posterior, *(of[k] for of in given_stacks)))
+    ]
     if not foreign:
         return ()
     note = "are not known: errors are estimated by batches of adjacent draws, as of one chain."

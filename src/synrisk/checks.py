@@ -19,8 +19,6 @@ from scipy.stats import chi2
 
 from synrisk.errors import SynriskError
 from synrisk.executors import Executor
-from synrisk.fitting.importance import effective_size
-from synrisk.posterior import Posterior
 from synrisk.release import Released
 from synrisk.schema import FloatArray
 from synrisk.synthesizer import Synthesizer
@@ -79,6 +77,19 @@ class ReleaseChecks:
                 )
         return tuple(found)
 
+    def status(self, variable: str | None = None) -> str:
+        """Return "passed", "failed" or "not known" for a variable, or for the whole release.
+
+        Copies are looked for in all continuous variables at once: they count for the whole.
+        """
+        rows = self.distance
+        if variable is not None:
+            rows = rows[rows.index.get_level_values("variable") == variable]
+        p = rows["p_smaller"].to_numpy(dtype=np.float64)
+        if ((p < TAIL) | (p > 1.0 - TAIL)).any() or (variable is None and any(self.copied)):
+            return "failed"
+        return "passed" if len(p) and np.isfinite(p).all() else "not known"
+
     @property
     def copied(self) -> tuple[bool, ...]:
         """For each dataset, whether more of its rows are near confidential records than should."""
@@ -126,15 +137,13 @@ def check_release(
     for model in synthesizer.models:
         if model.fit is None:
             continue
+        own = synthesizer.moments(model, [], executor, confidential=True)
         for number, dataset in enumerate(release, 1):
-            d2, df = np.nan, float(len(model.posterior.names))
-            try:
-                alone = synthesizer.refit_model(model, [dataset], executor, confidential=False)
-            except SynriskError:
-                alone = None  # too few or too odd rows for a fit of their own: nothing to compare
-            known = effective_size(model.posterior.log_weights) >= _DRAWS_A_PARAMETER * df
-            if known and alone is not None and alone.reliable:
-                d2 = _distance(model.posterior, alone.posterior)
+            alone = None
+            # Too few or too odd rows have no fit of their own: nothing to compare.
+            with contextlib.suppress(SynriskError):
+                alone = synthesizer.moments(model, [dataset], executor, confidential=False)
+            d2, df = _distance(own, alone), float(len(model.posterior.names))
             rows.append(
                 {
                     "variable": model.regression.response,
@@ -149,24 +158,15 @@ def check_release(
     return ReleaseChecks(distance, _copies(synthesizer, release))
 
 
-def _distance(one: Posterior, other: Posterior) -> float:
-    """Return Δ'(V + V')⁻¹Δ of two posteriors, auxiliary parameters in logs."""
-    (mean, covariance), (mean2, covariance2) = _moments(one), _moments(other)
-    apart = mean - mean2
-    with contextlib.suppress(np.linalg.LinAlgError):
-        return float(apart @ np.linalg.solve(covariance + covariance2, apart))
+def _distance(
+    one: tuple[FloatArray, FloatArray] | None, other: tuple[FloatArray, FloatArray] | None
+) -> float:
+    """Return Δ'(V + V')⁻¹Δ of two posteriors; NaN where one is not known."""
+    if one is not None and other is not None:
+        apart = one[0] - other[0]
+        with contextlib.suppress(np.linalg.LinAlgError):
+            return float(apart @ np.linalg.solve(one[1] + other[1], apart))
     return float("nan")
-
-
-def _moments(posterior: Posterior) -> tuple[FloatArray, FloatArray]:
-    n_draws = posterior.n_draws
-    theta = np.concatenate(
-        [posterior.coefficients.reshape(n_draws, -1), np.log(posterior.auxiliary)], axis=1
-    )
-    weight = np.exp(posterior.log_weights)
-    mean = weight @ theta
-    apart = theta - mean
-    return mean, apart.T @ (weight[:, None] * apart)
 
 
 def _copies(synthesizer: Synthesizer, release: Sequence[Released]) -> pd.DataFrame:

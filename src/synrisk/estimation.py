@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,19 +15,27 @@ from synrisk.model import Model
 from synrisk.posterior import Posterior
 from synrisk.release import Released
 from synrisk.risk import log_density_of_release
-from synrisk.schema import FloatArray
 from synrisk.synthesizer import Synthesizer
+from synrisk.units import Units
 
 _PAIR = 2  # draws of a fit come in antithetic pairs
 
 
-def kinds_of(synthesizer: Synthesizer, method: str) -> list[str]:
-    """Return how each model's likelihood is to be estimated."""
+def kinds_of(synthesizer: Synthesizer, method: str, *, with_stacks: bool = False) -> list[str]:
+    """Return how each model's likelihood is to be estimated.
+
+    `with_stacks` tells whether there are draws made elsewhere given the stacks.
+    """
+    if with_stacks and method not in ("auto", "stacked"):
+        raise OptionError(
+            f"stacked= is for estimator='stacked' or 'auto'; estimator={method!r} does not use it."
+        )
     kinds = []
     for model in synthesizer.models:
         fitted = model.fit is not None
         gaussian = model.regression.distribution.on_response_scale
-        best = "exact" if fitted and gaussian else "stacked" if fitted else "importance"
+        can_stack = fitted or with_stacks
+        best = "exact" if fitted and gaussian else "stacked" if can_stack else "importance"
         name = model.regression.response
         if method == "exact" and best != "exact":
             why = "is not gaussian" if fitted else "has draws that were made elsewhere"
@@ -36,10 +43,11 @@ def kinds_of(synthesizer: Synthesizer, method: str) -> list[str]:
                 f"estimator='exact' is for gaussian models made by synrisk.fit; the model of "
                 f"{name!r} {why}. estimator='auto' takes the best for each model."
             )
-        if method == "stacked" and not fitted:
+        if method == "stacked" and not can_stack:
             raise OptionError(
                 f"estimator='stacked' needs fits to confidential and synthetic rows; the draws of "
-                f"{name!r} were made elsewhere. Use synrisk.fit, or estimator='importance'."
+                f"{name!r} were made elsewhere. Give draws of such fits by stacked=, use "
+                "synrisk.fit, or estimator='importance'."
             )
         kinds.append({"auto": best, "paper": "importance"}.get(method, method))
     return kinds
@@ -52,8 +60,12 @@ def estimates_of(
     release: Sequence[Released],
     grids: Sequence[Grid],
     team: Workers,
+    given_stacks: Sequence[Sequence[Posterior]] = (),
 ) -> tuple[ModelEstimate, ...]:
-    """Return each model's estimate: densities of the release, draws or nodes given the stacks."""
+    """Return each model's estimate: densities of the release, draws or nodes given the stacks.
+
+    `given_stacks` holds draws made elsewhere, by dataset and model.
+    """
     laid = [
         KernelDraws.of(model.regression.distribution, of_model)
         for model, of_model in zip(synthesizer.models, draws, strict=True)
@@ -66,6 +78,8 @@ def estimates_of(
                 far = _reach(synthesizer, k, grids)
                 stacked = tuple(synthesizer.nodes(model, [one], far, executor) for one in release)
                 estimates.append(Exact(synthesizer.nodes(model, [], far, executor), stacked))
+            elif kind == "stacked" and given_stacks:
+                estimates.append(_apart(model, own, draws[k], [one[k] for one in given_stacks]))
             elif kind == "stacked":
                 refits = [
                     synthesizer.refit_model(model, [one], executor, confidential=True)
@@ -77,22 +91,32 @@ def estimates_of(
                     KernelDraws.of(family, refit.posterior.first(n_draws)) for refit in refits
                 )
                 reliable = all(refit.reliable for refit in refits)
-                estimates.append(Stacked(own, given, *_units(model, n_draws), reliable))
+                estimates.append(Stacked(own, given, (_units(model, draws[k]),), reliable))
             else:
                 log_g = log_density_of_release(model, own, datasets)
-                estimates.append(Importance(own, log_g, *_units(model, len(own.log_v))))
+                estimates.append(Importance(own, log_g, _units(model, draws[k])))
     return tuple(estimates)
 
 
-def _units(model: Model, n_draws: int) -> tuple[int, FloatArray | None]:
-    """Return how many adjacent draws make a unit, and what matched moments leave exact.
+def _apart(
+    model: Model, own: KernelDraws, draws: Posterior, stacked: Sequence[Posterior]
+) -> Stacked:
+    """Return the estimate by draws that were made elsewhere, of each fit by itself."""
+    family = model.regression.distribution
+    laid = tuple(KernelDraws.of(family, given) for given in stacked)
+    units = [Units.of_chains(given.chain, given.n_draws) for given in (draws, *stacked)]
+    return Stacked(own, laid, tuple(units))
 
-    Draws made elsewhere may be those of a chain: they are taken in batches.
+
+def _units(model: Model, draws: Posterior) -> Units:
+    """Return which draws make a unit of the error, and what matched moments leave exact.
+
+    Draws made elsewhere are those of chains, or may be: they are taken in batches.
     """
     if model.fit is None:
-        return max(1, math.isqrt(n_draws)), None
-    whole = len(model.fit.numbers.u) == n_draws
-    return _PAIR, model.fit.numbers.matched_directions() if whole else None
+        return Units.of_chains(draws.chain, draws.n_draws)
+    whole = len(model.fit.numbers.u) == draws.n_draws
+    return Units(_PAIR, basis=model.fit.numbers.matched_directions() if whole else None)
 
 
 def _reach(synthesizer: Synthesizer, k: int, grids: Sequence[Grid]) -> float:

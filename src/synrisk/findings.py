@@ -9,10 +9,10 @@ import pandas as pd
 
 from synrisk.checks import ReleaseChecks
 from synrisk.errors import counted
-from synrisk.estimators import Exact, Importance, Stacked
+from synrisk.estimators import LEAST_RELEASE_ESS, Importance, Stacked
+from synrisk.fitting.importance import are_reliable
 from synrisk.result import RiskArrays
 from synrisk.risk import Evaluation
-from synrisk.uncertainty import LEAST_RELEASE_ESS
 
 _LARGE_ERROR = 0.5  # of the distance between probability and prior, over the records
 
@@ -53,20 +53,8 @@ def findings(
         )
     names = evaluation.synthesizer.plan.synthesized
     for name, estimate in zip(names, evaluation.estimates, strict=True):
-        if isinstance(estimate, Exact) or evaluation.paired:
-            continue
-        smallest = float(estimate.release_ess.min())
-        if isinstance(estimate, Importance) and smallest < LEAST_RELEASE_ESS:
-            n_draws = len(estimate.draws.log_v)
-            found.append(
-                Finding(
-                    f"The error of {name} cannot be estimated.",
-                    f"Weighted by the density of the release, {n_draws:,} draws carry the weight "
-                    f"of {smallest:.1f}; below {LEAST_RELEASE_ESS:.0f} the error is not seen.",
-                    "Fit the models with synrisk.fit (estimator 'auto' then does without these "
-                    "weights), or use many more draws.",
-                )
-            )
+        if isinstance(estimate, Importance) and not evaluation.paired:
+            found += _about_release_weights(name, estimate)
         elif isinstance(estimate, Stacked) and not estimate.reliable:
             found.append(
                 Finding(
@@ -90,6 +78,32 @@ def findings(
     return pd.DataFrame([vars(one) for one in found], columns=["what", "why", "what_to_do"])
 
 
+def _about_release_weights(name: str, estimate: Importance) -> list[Finding]:
+    """Judge the draws weighted by the density of the release, once a dataset."""
+    sizes, shapes = estimate.release_ess, estimate.release_khat
+    worst, n_draws = int(np.argmin(sizes)), len(estimate.draws.log_v)
+    carried = f"{n_draws:,} draws carry the weight of {sizes[worst]:.1f}"
+    instead = (
+        "Fit the models with synrisk.fit (estimator 'auto' then does without these weights), or "
+        "use many more draws."
+    )
+    if not estimate.has_known_error:
+        why = (
+            f"Weighted by the density of the release (dataset {worst + 1}), {carried}; below "
+            f"{LEAST_RELEASE_ESS:.0f} the error is not seen."
+        )
+        return [Finding(f"The error of {name} cannot be estimated.", why, instead)]
+    heavy = ~are_reliable(shapes, sizes, n_draws)
+    if heavy.any():
+        one = int(np.argmax(np.where(heavy, shapes, -np.inf)))
+        why = (
+            f"Weighted by the density of the release (dataset {one + 1}), the draws have weights "
+            f"with a heavy tail (k̂ = {shapes[one]:.2f}); {carried}."
+        )
+        return [Finding(f"The error of {name} may be larger than it looks.", why, instead)]
+    return []
+
+
 def _about_records(result: RiskArrays, *, said: bool) -> list[Finding]:
     errors = result.errors
     assert errors is not None  # noqa: S101 - the caller looked
@@ -110,8 +124,8 @@ def _about_records(result: RiskArrays, *, said: bool) -> list[Finding]:
                 f"{counted(n_bad, 'record is', 'records are')} not reliable.",
                 "At some guess a few draws carry nearly all the weight (k̂ is high and the "
                 "effective number of draws is low): outliers, or guesses far from the model.",
-                "Use more draws, look at these records (risk.records['reliable']), or narrow their "
-                "guesses.",
+                "Fit them at each guess (on_unreliable='fit'), use more draws, look at these "
+                "records (risk.records['reliable']), or narrow their guesses.",
             )
         )
     moved = np.sqrt(np.mean((result.probability - result.prior)[known] ** 2)) if known.any() else 0

@@ -30,9 +30,13 @@ BOOKKEEPING = (
     "lprior", "log-posterior", "log.posterior", "mean_PPD",  # brms, rstanarm
     "deviance",  # JAGS
     ".chain", ".iteration", ".draw", "Unnamed: 0", "rownames",  # posterior, write.csv
+    "chain__", "iter__", "draw__",  # CmdStanPy
 )  # fmt: skip
 BOOKKEEPING_PATTERN = r"prior_(Intercept|b|b_.*|sigma.*)"  # brms' draws from the prior
-BOOKKEEPING_COUNTERS = ("chain", "iteration", "draw", "X")
+BOOKKEEPING_COUNTERS = ("chain", "iteration", "draw", "CHAIN", "ITER", "X")  # CHAIN, ITER: coda
+# Of these, the ones that tell a draw's chain, and its place there: the first that a table has.
+CHAIN_COLUMNS = (".chain", "chain__", "chain", "CHAIN")
+ORDER_COLUMNS = (".iteration", "iter__", "iteration", "ITER", ".draw", "draw__", "draw")
 WEIGHT_COLUMNS = ("weight", ".weight")
 LOG_WEIGHT_COLUMNS = ("log_weight", ".log_weight")
 
@@ -44,6 +48,7 @@ def read_draws(
     design: Design,
     rename: Mapping[str, str],
     data_columns: frozenset[str] = frozenset(),
+    given: str = "",
 ) -> Posterior:
     """Return the posterior that `table` holds for a regression of `response` by `design`.
 
@@ -58,8 +63,10 @@ def read_draws(
     data_columns
         The columns of the confidential data: a column of draws with such a name may be a
         coefficient of another model, and is never dropped as bookkeeping.
+    given
+        What the draws are given, for messages, if not the confidential data.
     """
-    what = f"Draws for {response.name!r}"
+    what = f"Draws for {response.name!r}{given}"
     if not len(table):
         raise DrawsError(f"{what}: the table has no rows.")
     table = table.rename(columns=dict(rename))
@@ -68,14 +75,38 @@ def read_draws(
     spellings = Spellings(family, response, design)
     matched, left_over = spellings.match([str(name) for name in table.columns], what)
     weights = _take_weights(table, left_over, data_columns, what)
-    left_over = [name for name in left_over if not _is_bookkeeping(name, table, data_columns)]
+    dropped = [name for name in left_over if _is_bookkeeping(name, table, data_columns)]
+    left_over = [name for name in left_over if name not in dropped]
     levels = _levels_with_columns(matched, family, response, what)
     wanted = spellings.wanted(levels)
     missing = [parameter for parameter in wanted if parameter not in matched]
     if missing or left_over:
         raise DrawsError(_both_sides(what, missing, left_over, table, spellings))
     values = _numbers({parameter: table[matched[parameter]] for parameter in wanted}, what)
-    return _assemble(values, matched, weights, family, response, design)
+    posterior = _assemble(values, matched, weights, family, response, design)
+    return _by_chain(posterior, table[dropped])
+
+
+def _by_chain(posterior: Posterior, told: pd.DataFrame) -> Posterior:
+    """Return the draws chain by chain, each in its own order, where columns tell the chains."""
+    names = [name for name in CHAIN_COLUMNS if name in told.columns]
+    if not names or told[names[0]].isna().any():
+        return posterior
+    chain = pd.factorize(told[names[0]])[0].astype(np.int64)
+    place = np.arange(len(chain), dtype=np.float64)
+    counts = [name for name in ORDER_COLUMNS if name in told.columns]
+    if counts:
+        numbers, _ = as_real_numbers(told[counts[0]])
+        place = numbers if np.isfinite(numbers).all() else place
+    order = np.lexsort((place, chain))
+    return Posterior(
+        posterior.coefficients[order],
+        posterior.auxiliary[order],
+        posterior.log_weights[order],
+        posterior.names,
+        posterior.sources,
+        chain[order],
+    )
 
 
 def _is_bookkeeping(name: str, table: pd.DataFrame, data_columns: frozenset[str]) -> bool:

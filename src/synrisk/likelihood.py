@@ -19,6 +19,7 @@ import numpy as np
 from synrisk.families import Family
 from synrisk.posterior import Posterior
 from synrisk.schema import FloatArray, IntArray
+from synrisk.units import Units
 
 _PAIR = 2
 _ENOUGH_UNITS = 128  # for a standard error to be known to a sixteenth
@@ -194,11 +195,11 @@ def _reduced(
     *,
     as_ratio: bool,
 ) -> FloatArray:
-    from synrisk.kernels import model_kernels
+    from synrisk.kernels import reduce_kernel
 
     n_records, n_guesses = block.guesses.shape
     out = np.empty((n_records, block.places.shape[1] * n_guesses))
-    kernel = model_kernels(draws.family).reduce
+    kernel = reduce_kernel(draws.family)
     arguments = block.arguments(draws, shape, block.parents, np.empty((0, 0, 0, 0)))
     kernel(*arguments, log_g, as_ratio, out, totals)
     return out
@@ -261,13 +262,13 @@ class ErrorSets:
     family, unit_size
         Of the draws.
     beta, parameters, log_v
-        As in `KernelDraws`, with sets of draws on the first axis.
+        As in `KernelDraws`, with sets of draws on the first axis, laid out by `Units`.
     factors
-        What each draw's weight is multiplied by, ``(set, factor, draw)``.
+        What each draw's weight is multiplied by, ``(set, factor, draw)``; 0 at empty places.
     signs
         How the logs of the sums enter log L, ``(set, factor)``.
     denominator
-        The set and factor of the predictive density without the release.
+        The set and factor of the predictive density without the release; None if not among them.
     basis
         Orthonormal directions over the units that have no error, ``(direction, unit)``.
     """
@@ -279,7 +280,7 @@ class ErrorSets:
     log_v: FloatArray
     factors: FloatArray
     signs: FloatArray
-    denominator: tuple[int, int]
+    denominator: tuple[int, int] | None
     basis: FloatArray | None = None
 
     @classmethod
@@ -288,33 +289,32 @@ class ErrorSets:
         sets: Sequence[KernelDraws],
         log_factors: FloatArray,
         signs: Sequence[Sequence[float]],
-        denominator: tuple[int, int],
-        unit_size: int,
-        basis: FloatArray | None,
+        denominator: tuple[int, int] | None,
+        units: Units,
     ) -> ErrorSets:
         """Lay out sets of draws that share the logs of their factors, ``(factor, draw)``."""
-        factors = np.exp(log_factors)
+        factors = units.laid_out(np.exp(log_factors)) * units.occupied(log_factors.shape[1])
         return cls(
             sets[0].family,
-            unit_size,
-            np.stack([draws.beta for draws in sets]),
-            np.stack([draws.parameters for draws in sets]),
-            np.stack([draws.log_v for draws in sets]),
+            units.size,
+            np.stack([units.laid_out(draws.beta) for draws in sets]),
+            np.stack([units.laid_out(draws.parameters) for draws in sets]),
+            np.stack([units.laid_out(draws.log_v) for draws in sets]),
             np.stack([factors] * len(sets)),
             np.array(signs, dtype=np.float64),
             denominator,
-            basis,
+            units.basis,
         )
 
     @property
     def n_draws(self) -> int:
-        """The number of draws in a set."""
-        return int(self.factors.shape[2])
+        """The number of draws in a set; the first factor is 1."""
+        return int(np.count_nonzero(self.factors[0, 0]))
 
     @property
     def n_units(self) -> int:
         """The number of units; the last may be smaller."""
-        return -(-self.n_draws // self.unit_size)
+        return -(-int(self.factors.shape[2]) // self.unit_size)
 
     @property
     def n_used(self) -> int:
@@ -331,19 +331,20 @@ class ErrorSets:
             return np.ascontiguousarray(self.basis)
         return np.ascontiguousarray(np.linalg.qr(self.basis[:, : self.n_used].T)[0].T)
 
-    def empty_totals(self, block: ModelBlock) -> FloatArray:
-        """Return what the sums of the weights fill, ``(set, record, factor, cell)``."""
-        n_records, n_guesses = block.guesses.shape
-        n_sets, n_factors = self.signs.shape
-        return np.empty((n_sets, n_records, n_factors, block.places.shape[1] * n_guesses))
-
     def at_truth(self) -> FloatArray:
         """Return each used unit's effect on the log likelihood of the truth, where w is 1."""
         weights = self.factors * np.exp(self.log_v)[:, None, :]
         weights *= (self.signs / weights.sum(axis=2))[:, :, None]
         total = weights.sum(axis=(0, 1))
-        by_unit = np.add.reduceat(total, np.arange(0, self.n_draws, self.unit_size))
+        by_unit = np.add.reduceat(total, np.arange(0, len(total), self.unit_size))
         return np.ascontiguousarray(by_unit[: self.n_used])
+
+
+def empty_totals(parts: Sequence[ErrorSets], block: ModelBlock) -> FloatArray:
+    """Return what the sums of the weights fill, ``(set, record, factor, cell)``, of all parts."""
+    n_records, n_guesses = block.guesses.shape
+    n_sets, n_factors = sum(len(sets.signs) for sets in parts), parts[0].signs.shape[1]
+    return np.empty((n_sets, n_records, n_factors, block.places.shape[1] * n_guesses))
 
 
 @dataclass(frozen=True, repr=False)
@@ -451,7 +452,7 @@ def log_joint_paired(
     This is the paper's estimator: `log_g` is the sum over the models. The log weights of all models
     but the last are held for a few records at a time.
     """
-    from synrisk.kernels import N_LANES, model_kernels
+    from synrisk.kernels import N_LANES, accumulate_kernel, reduce_kernel
 
     n_records, n_draws = len(blocks[0].guesses), log_g.shape[1]
     cells = [int(np.prod(shape[: axis + 1])) for axis in range(len(shape))]
@@ -462,14 +463,13 @@ def log_joint_paired(
         rows = slice(start, min(start + size, n_records))
         earlier = np.empty((0, 0, 0, 0))
         for axis, (block, of_model) in enumerate(zip(blocks, draws, strict=True)):
-            kernels = model_kernels(of_model.family)
             arguments = block.arguments(of_model, shape, tuple(range(axis)), earlier, rows)
             if axis == len(blocks) - 1:
-                kernels.reduce(*arguments, log_g, True, out[rows], _NO_TOTALS)
+                reduce_kernel(of_model.family)(*arguments, log_g, True, out[rows], _NO_TOTALS)
             else:
                 n_blocks = -(-(rows.stop - rows.start) // N_LANES)
                 earlier = np.empty((n_blocks, cells[axis], n_draws, N_LANES))
-                kernels.accumulate(*arguments, earlier)
+                accumulate_kernel(of_model.family)(*arguments, earlier)
     return out
 
 
@@ -480,9 +480,9 @@ def add_log_density(
 
     `omega` is the exponent on each row's density.
     """
-    from synrisk.kernels import model_kernels
+    from synrisk.kernels import release_kernel
 
-    model_kernels(draws.family).release(
+    release_kernel(draws.family)(
         np.ascontiguousarray(y),
         np.ascontiguousarray(matrix),
         np.ascontiguousarray(omega),

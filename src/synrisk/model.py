@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,8 @@ class Model:
         The exponent on each confidential record's density, or None.
     fit
         How the draws were made; None for draws that somebody else made.
+    rename
+        Of draws that somebody else made, ``{column: parameter}`` for names of their own.
     """
 
     regression: Regression
@@ -36,6 +38,7 @@ class Model:
     posterior: Posterior
     record_weights: FloatArray | None
     fit: Fit | None = None
+    rename: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def family(self) -> str:

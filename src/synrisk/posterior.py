@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 
 from synrisk.design import Design
 from synrisk.families import Family
-from synrisk.schema import Factor, FloatArray, Variable
+from synrisk.schema import Factor, FloatArray, IntArray, Variable
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,6 +29,9 @@ class Posterior:
         The parameters as a user sees them: coefficients, then auxiliary ones.
     sources
         The column of the draws' table that each parameter was read from.
+    chain
+        The number of the Markov chain that each draw is of, where it is known: draws of a chain
+        are adjacent and in the order in which they were made.
     """
 
     coefficients: FloatArray
@@ -36,6 +39,7 @@ class Posterior:
     log_weights: FloatArray
     names: tuple[str, ...]
     sources: tuple[str, ...]
+    chain: IntArray | None = None
 
     @property
     def n_draws(self) -> int:
@@ -53,6 +57,7 @@ class Posterior:
             log_weights,
             self.names,
             self.sources,
+            None if self.chain is None else self.chain[:n_draws],
         )
 
     def frame(self) -> pd.DataFrame:

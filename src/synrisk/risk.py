@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -21,6 +21,7 @@ from synrisk.likelihood import (
     ModelBlock,
     TermValues,
     add_log_density,
+    empty_totals,
     flatten_terms,
     log_joint_paired,
 )
@@ -55,6 +56,8 @@ class Evaluation:
         The guesses, for each synthesized variable.
     positions
         The evaluated records' positions in the confidential data.
+    fitted
+        For records that were fitted at each guess, their own estimates, by evaluated row.
     """
 
     synthesizer: Synthesizer
@@ -63,6 +66,7 @@ class Evaluation:
     grids: tuple[Grid, ...]
     prior: Prior
     positions: IntArray
+    fitted: Mapping[int, tuple[ModelEstimate, ...]] = field(default_factory=dict)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -136,8 +140,8 @@ class Evaluation:
         return is_large and not self.paired and self.prior.truth_factor is not None
 
     def _evaluate_by_elimination(self, rows: slice) -> RiskArrays:
-        blocks = self._model_blocks(rows)
-        tables = self._log_tables(blocks, [None] * len(blocks))
+        blocks = self.model_blocks(rows)
+        tables = self._log_tables(blocks, self.estimates, [None] * len(blocks))
         for block, table in zip(blocks, tables, strict=True):
             absent = ~self.grids[block.own].present[rows]
             if absent.any():
@@ -155,14 +159,14 @@ class Evaluation:
         return result
 
     def _evaluate_joint(self, rows: slice, *, keep_joint: bool, with_errors: bool) -> RiskArrays:
-        blocks = self._model_blocks(rows)
+        blocks, estimates = self.model_blocks(rows), self._estimates_of(rows)
         with_errors = with_errors and not self.paired
         totals = [
-            one.error_sets.empty_totals(block) if with_errors and one.error_sets else None
-            for one, block in zip(self.estimates, blocks, strict=True)
+            empty_totals(one.error_sets, block) if with_errors and one.error_sets else None
+            for one, block in zip(estimates, blocks, strict=True)
         ]
-        log_likelihood = self._log_likelihood(blocks, totals)
-        log_prior = self._log_prior(rows, blocks)
+        log_likelihood = self._log_likelihood(blocks, estimates, totals)
+        log_prior = self._log_prior(rows, blocks, estimates)
         truth = np.stack([grid.truth[rows] for grid in self.grids], axis=1)
         flat_prior = log_prior.reshape(len(log_prior), -1)
         ends = ends_of(log_likelihood, flat_prior)
@@ -177,7 +181,7 @@ class Evaluation:
             truth,
             self.shape,
             blocks,
-            self.estimates,
+            estimates,
             totals,
             prior_from_draws=isinstance(self.prior, FromModel),
         )
@@ -193,17 +197,23 @@ class Evaluation:
     def log_prior(self, row: int) -> FloatArray:
         """Return the log prior over the joint grid of the evaluated record at `row`."""
         one = slice(row, row + 1)
-        return np.asarray(self._log_prior(one, self._model_blocks(one))[0])
+        blocks = self.model_blocks(one)
+        return np.asarray(self._log_prior(one, blocks, self._estimates_of(one))[0])
 
-    def _log_prior(self, rows: slice, blocks: Sequence[ModelBlock]) -> FloatArray:
+    def _estimates_of(self, rows: slice) -> tuple[ModelEstimate, ...]:
+        """Return the estimates of the evaluated records `rows`: of one alone, its own if any."""
+        alone = rows.stop - rows.start == 1
+        return self.fitted.get(rows.start, self.estimates) if alone else self.estimates
+
+    def _log_prior(
+        self, rows: slice, blocks: Sequence[ModelBlock], estimates: Sequence[ModelEstimate]
+    ) -> FloatArray:
         """Return the log prior of the evaluated records `rows`, ``(record or 1, guess₁, …)``."""
         if not isinstance(self.prior, FromModel):
             return self.prior.log_prior(self.grids, rows)
         n_records = rows.stop - rows.start
         total = np.zeros((n_records, *self.shape))
-        for block, estimate, model in zip(
-            blocks, self.estimates, self.synthesizer.models, strict=True
-        ):
+        for block, estimate, model in zip(blocks, estimates, self.synthesizer.models, strict=True):
             wide = [n if axis in block.axes else 1 for axis, n in enumerate(self.shape)]
             total += estimate.log_predictive(block, self.shape).reshape(n_records, *wide)
             own = [n if axis == block.own else 1 for axis, n in enumerate(self.shape)]
@@ -218,7 +228,10 @@ class Evaluation:
         return normalised(total, joint_present(self.grids, rows))
 
     def _log_likelihood(
-        self, blocks: Sequence[ModelBlock], totals: Sequence[FloatArray | None]
+        self,
+        blocks: Sequence[ModelBlock],
+        estimates: Sequence[ModelEstimate],
+        totals: Sequence[FloatArray | None],
     ) -> FloatArray:
         if self.paired:
             paired = [one for one in self.estimates if isinstance(one, Importance)]
@@ -230,7 +243,9 @@ class Evaluation:
             table.reshape(
                 n_records, *(n if axis in block.axes else 1 for axis, n in enumerate(self.shape))
             )
-            for block, table in zip(blocks, self._log_tables(blocks, totals), strict=True)
+            for block, table in zip(
+                blocks, self._log_tables(blocks, estimates, totals), strict=True
+            )
         ]
         tables.sort(key=lambda table: -table.size)  # the others are added into the largest
         total = tables[0]
@@ -242,14 +257,17 @@ class Evaluation:
         return np.ascontiguousarray(total).reshape(n_records, -1)
 
     def _log_tables(
-        self, blocks: Sequence[ModelBlock], totals: Sequence[FloatArray | None]
+        self,
+        blocks: Sequence[ModelBlock],
+        estimates: Sequence[ModelEstimate],
+        totals: Sequence[FloatArray | None],
     ) -> list[FloatArray]:
         return [
             estimate.log_table(block, self.shape, of_model)
-            for block, estimate, of_model in zip(blocks, self.estimates, totals, strict=True)
+            for block, estimate, of_model in zip(blocks, estimates, totals, strict=True)
         ]
 
-    def _model_blocks(self, rows: slice) -> list[ModelBlock]:
+    def model_blocks(self, rows: slice) -> list[ModelBlock]:
         """Return each model's arrays for the evaluated records `rows`."""
         positions = self.positions[rows]
         plan = self.synthesizer.plan

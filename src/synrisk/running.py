@@ -424,6 +424,9 @@ def _write_findings(
     return verdict
 
 
-def _plain(row: Mapping[Any, Any] | pd.Series[Any]) -> dict[str, float | None]:
-    """Return numbers with None for NaN, which JSON does not have."""
-    return {str(key): float(v) if np.isfinite(v) else None for key, v in row.items()}
+def _plain(row: Mapping[Any, Any] | pd.Series[Any]) -> dict[str, float | str | None]:
+    """Return text, and numbers with None for NaN, which JSON does not have."""
+    return {
+        str(key): v if isinstance(v, str) else float(v) if np.isfinite(v) else None
+        for key, v in row.items()
+    }

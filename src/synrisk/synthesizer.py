@@ -25,13 +25,21 @@ from synrisk.errors import (
     nearest,
 )
 from synrisk.executors import Executor, workers
-from synrisk.fitting import Refit, fit_regression, nodes_of_regression, refit_regression
+from synrisk.fitting import (
+    Evidence,
+    Refit,
+    evidence_of_regression,
+    fit_regression,
+    moments_of_regression,
+    nodes_of_regression,
+    refit_regression,
+)
 from synrisk.interchange import read_draws, split_rename
 from synrisk.io import TableLike, read_table
 from synrisk.likelihood import Nodes
 from synrisk.model import Model, describe_models
 from synrisk.plan import Plan, Regression
-from synrisk.posterior import parameter_names
+from synrisk.posterior import Posterior, parameter_names
 from synrisk.preparation import Confidential
 from synrisk.priors import PriorSpec, check_prior
 from synrisk.release import Released, read_release
@@ -87,7 +95,9 @@ class Synthesizer:
             A table of draws for each regression, in the same order or by response: a row a draw, a
             column a parameter, in the names of rstanarm, brms, CmdStan or formulaic. Columns of
             bookkeeping (``synrisk.interchange.BOOKKEEPING``) are dropped. A column ``weight`` (or
-            ``.log_weight``) weighs the draws.
+            ``.log_weight``) weighs the draws. Where a column tells the chains (``.chain``), draws
+            are put in the order of chain and iteration: of draws of one joint posterior, for
+            ``estimator="paper"``, all tables have such columns or none has.
         rename
             ``{column: parameter}`` for other names; by response where tables differ.
         types
@@ -120,10 +130,68 @@ class Synthesizer:
                     frozenset(confidential.data.columns),
                 ),
                 confidential.record_weights(regression),
+                rename=renames[regression.response],
             )
             for regression, design in zip(plan.regressions, designs, strict=True)
         )
         return cls(confidential, models)
+
+    def read_stacked(self, stacked: Any, n_datasets: int) -> tuple[tuple[Posterior, ...], ...]:
+        """Read draws that somebody else made given confidential and synthetic rows stacked.
+
+        Parameters
+        ----------
+        stacked
+            An entry a dataset, each as ``draws`` of `from_draws`, in the same names.
+        n_datasets
+            The number of synthetic datasets.
+
+        Returns
+        -------
+        tuple
+            By dataset, the posterior of each model.
+        """
+        fitted = [m.regression.response for m in self.models if m.fit is not None]
+        if fitted:
+            raise OptionError(
+                f"stacked= is for draws that were made elsewhere; the models of {listed(fitted)} "
+                "were made by synrisk.fit, and are fitted to the stacks by synrisk."
+            )
+        if not isinstance(stacked, list | tuple) or len(stacked) != n_datasets:
+            found = f"; it has {len(stacked)}" if isinstance(stacked, list | tuple) else ""
+            raise DrawsError(
+                f"stacked= is a list with an entry for each of the "
+                f"{counted(n_datasets, 'synthetic dataset')}, each holding a table for each "
+                f"regression{found}."
+            )
+        return tuple(
+            self._read_stack(entry, number) for number, entry in enumerate(stacked, start=1)
+        )
+
+    def _read_stack(self, entry: Any, number: int) -> tuple[Posterior, ...]:
+        given = f" given the stack of dataset {number}"
+        tables = _tables(entry, self.plan, f"stacked= of dataset {number}", given)
+        posteriors = []
+        for model in self.models:
+            response = model.regression.response
+            table = tables[response]
+            posterior = read_draws(
+                table,
+                model.regression.distribution,
+                self.schema.variables[response],
+                model.design,
+                {old: new for old, new in model.rename.items() if old in table.columns},
+                frozenset(self.data.columns),
+                given,
+            )
+            if np.array_equal(posterior.coefficients, model.posterior.coefficients):
+                raise DrawsError(
+                    f"Draws for {response!r}{given} are those given the confidential data alone; "
+                    "fit the model to confidential and synthetic rows together, with the same "
+                    "priors."
+                )
+            posteriors.append(posterior)
+        return tuple(posteriors)
 
     def synthesize(
         self, m: int = 1, seed: int | None = None, *, executor: Any = None
@@ -205,6 +273,19 @@ class Synthesizer:
             executor,
         )
 
+    def moments(
+        self, model: Model, datasets: Sequence[Released], executor: Executor, *, confidential: bool
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Return centre and covariance of a model's posterior given datasets, or with everybody."""
+        assert model.fit is not None  # noqa: S101 - asked of fitted models alone
+        return moments_of_regression(
+            model.regression,
+            self.schema.variables[model.regression.response],
+            model.fit,
+            self._tables(model, datasets, confidential=confidential),
+            executor,
+        )
+
     def nodes(
         self, model: Model, datasets: Sequence[Released], reach: float, executor: Executor
     ) -> Nodes:
@@ -216,6 +297,28 @@ class Synthesizer:
             model.fit,
             self._tables(model, datasets, confidential=True),
             reach,
+            executor,
+        )
+
+    def evidence(
+        self,
+        model: Model,
+        datasets: Sequence[Released],
+        position: int,
+        guesses: tuple[FloatArray, FloatArray, FloatArray],
+        executor: Executor,
+    ) -> Evidence:
+        """Return the evidence of all rows, the record at `position` replaced by each guess."""
+        assert model.fit is not None  # noqa: S101 - asked of fitted models alone
+        tables = self._tables(model, datasets, confidential=True)
+        matrix, values, omega = tables[0]
+        without = np.where(np.arange(len(omega)) == position, 0.0, omega)
+        return evidence_of_regression(
+            model.regression,
+            self.schema.variables[model.regression.response],
+            model.fit,
+            [(matrix, values, without), *tables[1:]],
+            guesses,
             executor,
         )
 
@@ -477,14 +580,16 @@ def _check_binary_levels(confidential: Confidential) -> None:
             )
 
 
-def _tables(draws: Any, plan: Plan) -> dict[str, pd.DataFrame]:
+def _tables(
+    draws: Any, plan: Plan, where: str = "draws=", given: str = ""
+) -> dict[str, pd.DataFrame]:
     names = plan.synthesized
     if isinstance(draws, Mapping) and set(draws) & set(names):
         by_response = dict(draws)
     elif isinstance(draws, list | tuple):
         if len(draws) != len(names):
             raise DrawsError(
-                f"The plan has {counted(len(names), 'regression')}, but draws= holds "
+                f"The plan has {counted(len(names), 'regression')}, but {where} holds "
                 f"{counted(len(draws), 'table')}; give one for each, in synthesis order."
             )
         by_response = dict(zip(names, draws, strict=True))
@@ -492,15 +597,15 @@ def _tables(draws: Any, plan: Plan) -> dict[str, pd.DataFrame]:
         by_response = {names[0]: draws}
     else:
         raise DrawsError(
-            f"The plan has {len(names)} regressions; give draws= as a list of "
+            f"The plan has {len(names)} regressions; give {where} as a list of "
             f"{len(names)} tables in synthesis order, or as a mapping by response."
         )
     if set(by_response) != set(names):
         raise DrawsError(
-            f"draws= must have a table for each of {listed(names)}; it has {listed(by_response)}."
+            f"{where} must have a table for each of {listed(names)}; it has {listed(by_response)}."
         )
     return {
-        name: read_table(table, f"Draws for {name!r}", comment="#")
+        name: read_table(table, f"Draws for {name!r}{given}", comment="#")
         for name, table in by_response.items()
     }
 

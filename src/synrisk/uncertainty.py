@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from synrisk.estimators import Importance, ModelEstimate, Stacked
-from synrisk.fitting.importance import LEAST_JUDGED, are_reliable
-from synrisk.likelihood import ModelBlock, cells_within, table_errors
+from synrisk.estimators import Exact, ModelEstimate
+from synrisk.fitting.importance import are_reliable
+from synrisk.likelihood import ModelBlock, cells_within
 from synrisk.result import TIE, ErrorArrays
 from synrisk.schema import FloatArray, IntArray
 
-LEAST_RELEASE_ESS = 20.0  # below, the error of importance sampling tends to 0 as one draw dominates
-_EVEN = 0.8  # share of the draws from which the tail of their weights does not matter
 _CONFIDENCE = 1.96
 
 
@@ -58,31 +56,20 @@ def errors_of(
     reliable = np.ones(n_records, dtype=bool)
     axes, of_posterior, of_likelihood = [], [], []
     for block, estimate, sums in zip(blocks, estimates, totals, strict=True):
-        sets = estimate.error_sets
-        if sets is None or sums is None:
-            continue
-        within = joint.within(block.axes)
-        n_draws = sets.n_draws
-        least_even = _EVEN * n_draws if n_draws >= LEAST_JUDGED else 0.0
-        found = table_errors(block, sets, within, sums, shape, least_even)
-        axes.append(block.axes)
-        of_likelihood.append(found.apart)
-        if prior_from_draws:  # the prior takes one of the denominators away
-            signs = sets.signs.copy()
-            signs[sets.denominator] += 1.0
-            with_prior = replace(sets, signs=signs)
-            of_both = table_errors(block, with_prior, within, sums, shape, 0.0)
-            found = replace(found, variance=of_both.variance, apart=of_both.apart)
-        if isinstance(estimate, Importance) and estimate.release_ess.min() < LEAST_RELEASE_ESS:
+        if not estimate.has_known_error:
             variance += np.nan
-            reliable[:] = False
-        if isinstance(estimate, Stacked) and not estimate.reliable:
-            reliable[:] = False
-        variance += found.variance
-        of_posterior.append(found.apart)
-        worse = found.ess < ess
-        ess[worse], khat[worse] = found.ess[worse], found.khat[worse]
-        reliable &= are_reliable(found.khat, found.ess, n_draws)
+        reliable &= estimate.has_known_error and estimate.reliable
+        if isinstance(estimate, Exact):
+            continue
+        for found in estimate.errors(block, shape, joint.within(block.axes), sums):
+            of_model = found.with_prior() if prior_from_draws else found.alone
+            variance += of_model.variance
+            axes.append(block.axes)
+            of_posterior.append(of_model.apart)
+            of_likelihood.append(found.alone.apart)
+            worse = found.alone.ess < ess
+            ess[worse], khat[worse] = found.alone.ess[worse], found.alone.khat[worse]
+            reliable &= are_reliable(found.alone.khat, found.alone.ess, found.n_draws)
     low, high = joint.rank_bounds(axes, of_posterior)
     range_mcse = joint.errors_at(ends, axes, of_likelihood).sum(axis=1)
     unknown = np.isnan(variance[:, 0])

@@ -120,3 +120,92 @@ def test_the_truth_lies_within_four_standard_errors(family, m):
         assert believing.records.loc[record, "probability"] == pytest.approx(after, abs=0.015)
         np.testing.assert_allclose(marginal[record].to_numpy()[: len(guesses)], expected, atol=0.02)
     assert n_within >= 0.99 * n_all
+
+
+def with_an_outlier(family):
+    """Records of which the last is far from the others, and far guesses for it."""
+    data = people()
+    if family == "poisson":
+        data.loc[N - 1, ["x", "k"]] = [6.0, 40]
+        return data, np.array([0.0, 5.0, 10.0, 20.0, 40.0, 60.0, 80.0])
+    data.loc[N - 1, "x"], data.loc[N - 1, "o"] = -30.0, 1
+    return data, np.array([0.0, 1.0])
+
+
+@pytest.mark.parametrize("m", [1, 2])
+@pytest.mark.parametrize("prior", ["uniform", "model"])
+@pytest.mark.parametrize("family", ["poisson", "bernoulli"])
+def test_an_outlier_fitted_at_each_guess_agrees_with_quadrature(family, prior, m):
+    formula, _ = CASES[family]
+    data, guesses = with_an_outlier(family)
+    slope = sr.Normal(0.0, 1.0)
+    model = sr.Regression(formula, family, prior={"x": slope})
+    synthesizer = sr.fit(model, data, n_draws=600, seed=3)
+    release = synthesizer.synthesize(m, seed=4)
+    name, record = synthesizer.plan.synthesized[0], N - 1
+    options = {"guesses": {name: sr.Values(guesses)}, "intruder_prior": prior, "records": [record]}
+    flagged = sr.attribute_risk(synthesizer, release, **options)
+    risk = sr.attribute_risk(synthesizer, release, on_unreliable="fit", **options)
+    assert not flagged.records["reliable"].item()
+    assert any("fitted at each guess" in note for note in risk.notes)
+    assert risk.records["reliable"].item()
+    x = data["x"].to_numpy()
+    priors = [(0.0, 2.5), (0.0, 1.0)]
+    log_p = []
+    for guess in guesses:
+        y = data[name].to_numpy().astype(float)
+        y[record] = guess
+        alone = log_marginal(family, y, x - x.mean(), priors)
+        stacks = [
+            log_marginal(
+                family,
+                np.concatenate([y, one[name]]),
+                np.concatenate([x, one["x"]]) - x.mean(),
+                priors,
+            )
+            for one in release
+        ]
+        log_p.append(sum(stacks) - m * alone + (alone if prior == "model" else 0.0))
+    expected = np.exp(np.array(log_p) - logsumexp(log_p))
+    found = risk.joint(record).to_numpy()
+    truth = int(np.flatnonzero(guesses == data.loc[record, name])[0])
+    error = risk.records["mcse"].item()
+    assert error < 0.01
+    assert abs(found[truth] - expected[truth]) < 4 * error
+    np.testing.assert_allclose(found[truth], risk.records["probability"].item(), rtol=1e-12)
+
+
+def test_fitted_records_are_saved(tmp_path):
+    data, guesses = with_an_outlier("poisson")
+    synthesizer = sr.fit(sr.Regression("k ~ x", "poisson"), data, n_draws=600, seed=3)
+    release = synthesizer.synthesize(1, seed=4)
+    risk = sr.attribute_risk(
+        synthesizer,
+        release,
+        guesses={"k": sr.Values(guesses)},
+        records=[N - 1],
+        joint="drop",
+        on_unreliable="fit",
+    )
+    risk.save(tmp_path / "risk.nc")
+    again = sr.AttributeRisk.load(tmp_path / "risk.nc")
+    pd.testing.assert_frame_equal(again.records, risk.records)
+    np.testing.assert_array_equal(again.joint(N - 1), risk.joint(N - 1))
+    assert again.joint(N - 1).sum().item() == pytest.approx(1.0)
+    assert again.joint(N - 1).sel(k=40).item() == pytest.approx(risk.records["probability"].item())
+
+
+def test_a_gaussian_model_that_is_stacked_is_fitted_exactly():
+    rng = np.random.default_rng(1)
+    data = pd.DataFrame({"y": np.append(rng.normal(size=20), 30.0)})
+    synthesizer = sr.fit(sr.Regression("y ~ 1"), data, n_draws=400, seed=1)
+    release = synthesizer.synthesize(1, seed=2)
+    options = {"guesses": {"y": sr.Values([-60.0, 0.0, 30.0, 60.0])}, "records": [20]}
+    flagged = sr.attribute_risk(synthesizer, release, estimator="stacked", **options)
+    assert not flagged.records["reliable"].item()
+    risk = sr.attribute_risk(
+        synthesizer, release, estimator="stacked", on_unreliable="fit", **options
+    )
+    exact = sr.attribute_risk(synthesizer, release, estimator="exact", **options)
+    np.testing.assert_allclose(risk.joint(20), exact.joint(20), atol=1e-8)
+    assert risk.records["mcse"].item() == 0.0

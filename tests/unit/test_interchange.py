@@ -322,3 +322,43 @@ def test_an_order_that_nothing_shows_is_ambiguous():
     names = ["x:x", "x:z", "z:x", "z:z"]
     with pytest.raises(sr.DrawsError, match="may be any of"):
         read("g ~ 0 + x + z", "categorical", names, data=data)
+
+
+# -- chains -----------------------------------------------------------------------------------
+def with_chains(**columns):
+    _, synthesizer = read(
+        "k ~ x", "poisson", ["Intercept"], extra={"x": [1.0, 2.0, 3.0, 4.0], **columns}
+    )
+    posterior = synthesizer.models[0].posterior
+    chain = None if posterior.chain is None else list(posterior.chain)
+    return list(posterior.coefficients[:, 1, 0]), chain
+
+
+@pytest.mark.parametrize(
+    ("columns", "slopes", "chain"),
+    [
+        ({}, [1, 2, 3, 4], None),
+        ({".chain": [1, 1, 2, 2]}, [1, 2, 3, 4], [0, 0, 1, 1]),
+        ({".chain": [1, 2, 1, 2]}, [1, 3, 2, 4], [0, 0, 1, 1]),
+        ({"chain__": [1, 1, 2, 2], "iter__": [2, 1, 1, 2]}, [2, 1, 3, 4], [0, 0, 1, 1]),
+        ({"CHAIN": [2, 2, 1, 1], "ITER": [10, 20, 20, 10]}, [1, 2, 4, 3], [0, 0, 1, 1]),
+        ({".chain": [1, 1, 2, 2], ".iteration": [1, 2, 1, 2], ".draw": [4, 3, 2, 1]},
+         [1, 2, 3, 4], [0, 0, 1, 1]),
+        ({".chain": ["a", "b", "a", "b"]}, [1, 3, 2, 4], [0, 0, 1, 1]),
+        ({".chain": [1, None, 1, 1]}, [1, 2, 3, 4], None),
+        ({".iteration": [4, 3, 2, 1]}, [1, 2, 3, 4], None),
+    ],
+)  # fmt: skip
+def test_chains_are_kept_and_put_in_order(columns, slopes, chain):
+    assert with_chains(**columns) == (slopes, chain)
+
+
+def test_the_first_draws_keep_their_chains():
+    _, synthesizer = read("k ~ x", "poisson", ["Intercept", "x"], extra={".chain": [1, 1, 2, 2]})
+    assert list(synthesizer.models[0].posterior.first(3).chain) == [0, 0, 1]
+
+
+def test_a_column_of_the_data_tells_no_chain():
+    data = people().assign(chain=1.0)
+    with pytest.raises(sr.SynriskError, match="Left over: chain"):
+        read("k ~ x", "poisson", ["Intercept", "x"], data=data, extra={"chain": [1, 1, 2, 2]})

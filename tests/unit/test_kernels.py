@@ -10,7 +10,7 @@ from numba import njit
 from scipy.special import logsumexp
 
 from synrisk.families import FAMILIES
-from synrisk.kernels import N_LANES, model_kernels
+from synrisk.kernels import N_LANES, reduce_kernel
 from synrisk.kernels.elementary import exponential, logarithm, raise_two
 from synrisk.kernels.lanes import load, store
 from synrisk.likelihood import (
@@ -336,4 +336,4 @@ def test_summaries_equal_plain_numpy():
 
 @every
 def test_kernels_are_made_once(family):
-    assert model_kernels(family) is model_kernels(family)
+    assert reduce_kernel(family) is reduce_kernel(family)

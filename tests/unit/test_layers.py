@@ -8,11 +8,12 @@ import synrisk
 ORDER = [
     "errors", "settings", "chunks", "seeds", "executors", "progress", "storage", "io", "schema",
     "expressions", "transforms", "formula", "families", "priors", "plan", "design", "preparation",
-    "release", "twins", "posterior", "spellings", "interchange", "kernels", "likelihood", "fitting",
-    "model", "archive", "synthesis", "synthesizer", "guesses", "intruder", "elimination", "result",
-    "estimators", "uncertainty", "risk", "estimation", "checks", "findings", "tables", "criteria",
-    "plots", "report", "attribute", "datasets", "study", "outputs", "running", "starting", "cli",
-    "__init__",
+    "release", "twins", "posterior", "spellings", "interchange", "kernels", "units", "likelihood",
+    "fitting", "model", "archive", "synthesis", "synthesizer", "guesses", "intruder", "elimination",
+    "result", "estimators", "uncertainty", "risk", "estimation", "refitting", "checks", "findings",
+    "tables",
+    "criteria", "plots", "report", "attribute", "datasets", "study", "outputs", "running",
+    "starting", "cli", "__init__",
 ]  # fmt: skip
 ROOT = Path(synrisk.__file__).parent
 

@@ -81,6 +81,22 @@ def test_a_synthesizer_comes_back_with_types_labels_and_levels(tmp_path):
     same_risk(one, sr.AttributeRisk.load(risk_file))
 
 
+def test_chains_come_back(tmp_path):
+    data = people()
+    draws = gaussian_draws(22, ("Intercept", "x"), (10.0, 1.0))
+    draws[".chain"] = [1] * 11 + [2] * 11
+    synthesizer = sr.Synthesizer.from_draws(sr.Regression("b ~ x"), data, draws)
+    synthesizer.save(tmp_path / "s.nc")
+    again = sr.Synthesizer.load(tmp_path / "s.nc")
+    assert list(again.models[0].posterior.chain) == [0] * 11 + [1] * 11
+    risk = sr.attribute_risk(synthesizer, data[["x", "b"]])
+    units = risk._evaluation.estimates[0].units
+    risk.save(tmp_path / "risk.nc")
+    stored = sr.AttributeRisk.load(tmp_path / "risk.nc")._evaluation.estimates[0].units
+    assert stored.size == units.size
+    np.testing.assert_array_equal(stored.layout, units.layout)
+
+
 def test_ragged_guesses_and_dropped_records_come_back(tmp_path):
     data = people()
     data.loc[[3, 8], "x"] = np.nan

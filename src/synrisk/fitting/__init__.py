@@ -1,10 +1,13 @@
 """Posteriors of regressions: exact where the prior is conjugate, else Laplace with weights."""
 
+from synrisk.fitting.evidence import Evidence
 from synrisk.fitting.numbers import CommonNumbers
 from synrisk.fitting.regression import (
     Fit,
     Refit,
+    evidence_of_regression,
     fit_regression,
+    moments_of_regression,
     nodes_of_regression,
     refit_regression,
 )
@@ -13,11 +16,14 @@ from synrisk.fitting.scaling import Scales
 
 __all__ = [
     "CommonNumbers",
+    "Evidence",
     "Fit",
     "Refit",
     "Scales",
     "Standardisation",
+    "evidence_of_regression",
     "fit_regression",
+    "moments_of_regression",
     "nodes_of_regression",
     "refit_regression",
 ]

@@ -316,6 +316,26 @@ class Proposal:
 
     def drawn(self, problem: Problem, mode: FloatArray, numbers: CommonNumbers) -> Fitted:
         """Draw by common numbers, and weigh."""
+        theta, log_q = self._proposed(numbers)
+        with np.errstate(all="ignore"):
+            log_posterior = problem.log_posterior_of_draws(theta)
+        log_weights, khat = smoothed(log_posterior - log_q)
+        ess = effective_size(log_weights)
+        return Fitted(theta, log_weights, mode, khat, ess, is_reliable(khat, ess, len(theta)))
+
+    def log_ratios(self, problem: Problem, mode: FloatArray, numbers: CommonNumbers) -> FloatArray:
+        """Return the log posterior over the proposals' density at each draw.
+
+        The posterior is known up to a constant that no row changes, so the mean of the ratios is
+        the evidence.
+        """
+        theta, log_q = self._proposed(numbers)
+        with np.errstate(all="ignore"):
+            against = problem.log_posterior_of_draws(np.concatenate([mode[None], theta]))
+        return np.asarray(problem.log_posterior(mode) + (against[1:] - against[0]) - log_q)
+
+    def _proposed(self, numbers: CommonNumbers) -> tuple[FloatArray, FloatArray]:
+        """Return draws, and the log of their density up to a constant."""
         above = numbers.z > 0
         stretch = np.where(above, self.stretch[1], self.stretch[0])
         mixing = _PROPOSAL_DF / numbers.chi_square(_PROPOSAL_DF)
@@ -323,11 +343,7 @@ class Proposal:
         squares = mixing * (numbers.z**2).sum(axis=1)
         power = 0.5 * (_PROPOSAL_DF + len(self.centre))
         log_q = -power * np.log1p(squares / _PROPOSAL_DF) - np.log(stretch).sum(axis=1)
-        with np.errstate(all="ignore"):
-            log_posterior = problem.log_posterior_of_draws(theta)
-        log_weights, khat = smoothed(log_posterior - log_q)
-        ess = effective_size(log_weights)
-        return Fitted(theta, log_weights, mode, khat, ess, is_reliable(khat, ess, len(theta)))
+        return theta, log_q - np.log(np.diag(self.root)).sum()
 
 
 def _stretch(

@@ -27,9 +27,10 @@ from synrisk.fitting.checks import (
     separation_notes,
     variance_inflation,
 )
+from synrisk.fitting.evidence import Evidence, evidence_at
 from synrisk.fitting.gaussian import GaussianPosterior, quadrature
 from synrisk.fitting.importance import LEAST_JUDGED
-from synrisk.fitting.laplace import Fitted, NormalPrior, Problem, laplace
+from synrisk.fitting.laplace import Fitted, NormalPrior, Problem, find_mode, laplace
 from synrisk.fitting.numbers import CommonNumbers
 from synrisk.fitting.rows import Rows, Standardisation, all_chunks
 from synrisk.fitting.scaling import Scales, resolve_priors
@@ -44,6 +45,8 @@ Engine: TypeAlias = Literal["exact", "laplace"]
 Priors: TypeAlias = tuple[Normal | Exponential, ...] | Conjugate
 
 _CERTAIN = math.log(0.5)  # a class more probable than all others together
+DRAWS_AT_A_GUESS = 1000
+_DRAWS_A_PARAMETER = 20  # for the covariance of draws to be known
 _JUDGED_DRAWS = 1000  # where fewer are asked for than can be judged
 
 
@@ -231,6 +234,52 @@ def nodes_of_regression(
     return task.nodes(rows, reach, executor)
 
 
+def moments_of_regression(
+    regression: Regression,
+    variable: Variable,
+    fit: Fit,
+    tables: Sequence[tuple[FloatArray, FloatArray, FloatArray]],
+    executor: Executor,
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return the centre and the covariance of the posterior given the rows of several tables.
+
+    Arguments are those of `refit_regression`. Parameters are standardised, sigma in logs. They are
+    those of exact draws, or the mode and the curvature there; None where draws are too few.
+    """
+    task, rows = _frozen(regression, variable, fit, tables)
+    if fit.engine == "laplace":
+        mode, precision = find_mode(task.problem(rows, executor), task.start())
+        return mode, np.asarray(np.linalg.inv(precision))
+    fitted = task.fitted(rows, fit.numbers, fit.numbers, executor)
+    if fitted.ess < _DRAWS_A_PARAMETER * len(fitted.mode) or not fitted.reliable:
+        return None
+    weight = np.exp(fitted.log_weights)
+    mean = weight @ fitted.theta
+    apart = fitted.theta - mean
+    return mean, apart.T @ (weight[:, None] * apart)
+
+
+def evidence_of_regression(
+    regression: Regression,
+    variable: Variable,
+    fit: Fit,
+    tables: Sequence[tuple[FloatArray, FloatArray, FloatArray]],
+    guesses: tuple[FloatArray, FloatArray, FloatArray],
+    executor: Executor,
+) -> Evidence:
+    """Return the evidence of the rows of tables with one guess after the other among them.
+
+    Arguments are those of `refit_regression`; `guesses` are the design of a row for each guess, the
+    response on the model's scale, and the weights.
+    """
+    task, rows = _frozen(regression, variable, fit, tables)
+    matrix, y, omega = guesses
+    of_guesses = Rows(fit.standardisation.apply(matrix), y, omega)
+    n_normals = fit.numbers.z.shape[1]
+    numbers = _numbers(0, "guesses", regression, DRAWS_AT_A_GUESS, n_normals)
+    return evidence_at(task.problem(rows, executor), of_guesses, task.start(), numbers)
+
+
 def _frozen(
     regression: Regression,
     variable: Variable,
@@ -280,14 +329,20 @@ class _Task:
         prior = self._normal_prior(self.priors)
         if self.engine == "exact":
             return self._gaussian(rows, prior, executor).draw(numbers)
-        problem = Problem(
-            self.family, self.n_predictors, rows, prior, executor, self.what, self.scales.spread
-        )
-        fitted = laplace(problem, self._start(), numbers, judged)
+        fitted = laplace(self.problem(rows, executor), self.start(), numbers, judged)
         if self.family.on_response_scale:  # k̂ does not see a second mode or a tail that was missed
             good = self._gaussian(rows, prior, executor).agrees(fitted)
             fitted = replace(fitted, reliable=fitted.reliable and good)
         return fitted
+
+    def problem(self, rows: Sequence[Rows], executor: Executor) -> Problem:
+        """Return the posterior given rows, under normal priors."""
+        if isinstance(self.priors, Conjugate):
+            raise OptionError(f"{self.what}: the conjugate prior is drawn from exactly.")
+        prior = self._normal_prior(self.priors)
+        return Problem(
+            self.family, self.n_predictors, rows, prior, executor, self.what, self.scales.spread
+        )
 
     def _gaussian(
         self, rows: Sequence[Rows], prior: NormalPrior, executor: Executor
@@ -330,7 +385,8 @@ class _Task:
             ("fit",) * len(names),
         )
 
-    def _start(self) -> FloatArray:
+    def start(self) -> FloatArray:
+        """Return where the search for the mode begins."""
         start = np.zeros((self.n_predictors, self.n_columns))
         if self.standardisation.intercept is not None:
             start[:, self.standardisation.intercept] = self.scales.centre

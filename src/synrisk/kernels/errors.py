@@ -29,19 +29,15 @@ from synrisk.families import Family
 from synrisk.kernels.digest import can_cache, sources_digest
 from synrisk.kernels.elementary import LOG2E, exponential, raise_two, wide_vectors
 from synrisk.kernels.even import (
-    lane_functions,
+    begin,
     n_runs,
     predict_at_cell,
     predict_at_truth,
+    prepare,
     read_lanes,
 )
 from synrisk.kernels.lanes import N_LANES, beyond, load, smaller, spread, store
-from synrisk.kernels.predictors import (
-    add_terms_at,
-    compiled,
-    make_at_record,
-    make_fill_bases,
-)
+from synrisk.kernels.predictors import add_terms_at, at_record, compiled, fill_bases
 from synrisk.kernels.signatures import F1, F2, F3, F4, FAST, I2
 
 _STEPS = 6  # rows in one pass
@@ -51,12 +47,9 @@ _STEPS = 6  # rows in one pass
 def error_kernel(family: Family) -> Callable[..., None]:
     """Return the kernel of a family, compiled or from numba's cache."""
     varying, base = compiled(family)
+    fast = lane_errors if family.is_quadratic else no_lane_errors
     digest = sources_digest(family.compiled)
-    at_record = make_at_record(varying, base)
-    fast = _make_fast(*lane_functions(family)) if family.is_quadratic else _never
-    kernel: Callable[..., None] = _make_errors(
-        fast, at_record, make_fill_bases(base), varying, digest
-    )
+    kernel: Callable[..., None] = _make_errors(fast, varying, base, digest)
     return kernel
 
 
@@ -240,107 +233,106 @@ def _collect(q: Any, n_rows: Any, k: Any, at_truth: Any, by: Any, target: Any, p
 
 
 @register_jitable
-def _never(
-    first: Any, n: Any, values: Any, places: Any, beta: Any, parameters: Any, log_v: Any,
-    weights: Any, signs: Any, unit_size: Any, at_truth: Any, basis: Any, guesses: Any, truth: Any,
-    omega: Any, within: Any, totals: Any, state: Any, start: Any, held: Any, eta: Any, q: Any,
-    phi: Any, variance: Any, apart: Any, fewest: Any, worst: Any, unsafe: Any,
+def no_lane_errors(
+    varying: Any, base: Any, first: Any, n: Any, values: Any, places: Any, beta: Any, parameters:
+    Any, log_v: Any, weights: Any, signs: Any, unit_size: Any, at_truth: Any, basis: Any, guesses:
+    Any, truth: Any, omega: Any, within: Any, totals: Any, state: Any, start: Any, held: Any, eta:
+    Any, q: Any, phi: Any, variance: Any, apart: Any, fewest: Any, worst: Any, unsafe: Any,
 ) -> None:  # fmt: skip
+    """Tell that no lane may go this way."""
     unsafe[:] = 1.0
 
 
-def _make_fast(prepare: Any, begin: Any) -> Callable[..., None]:
-    """Return the function for records with even guesses, eight at a time (see `even`)."""
-
-    @register_jitable(fastmath=FAST)
-    def fast(
-        first: Any, n: Any, values: Any, places: Any, beta: Any, parameters: Any, log_v: Any,
-        weights: Any, signs: Any, unit_size: Any, at_truth: Any, basis: Any, guesses: Any,
-        truth: Any, omega: Any, within: Any, totals: Any, state: Any, start: Any, held: Any,
-        eta: Any, q: Any, phi: Any, variance: Any, apart: Any, fewest: Any, worst: Any, unsafe: Any,
-    ) -> None:  # fmt: skip
-        n_sets, n_columns = beta.shape[0], beta.shape[1]
-        n_factors, n_units, n_guesses = weights.shape[1], len(at_truth), guesses.shape[1]
-        n_parents, n_targets = places.shape[1], within.shape[2]
-        x, y, own = (
-            np.empty(n_columns * N_LANES), np.empty(n_guesses * N_LANES), np.empty(3 * N_LANES)
-        )  # fmt: skip
-        by, squares, sums = (
-            np.empty(n_guesses * N_LANES), np.empty(n_guesses * N_LANES),
-            np.empty(n_guesses * N_LANES),
-        )  # fmt: skip
-        lanes, effects = np.empty(N_LANES), np.empty((n_targets, n_units))
-        none = np.empty((0, 0, 0, 0))
-        where = np.zeros((n_sets, n_factors, N_LANES))
-        fewest[:] = np.inf
-        read_lanes(first, n, guesses, truth, omega, y, own)
-        bad = spread(0.0)
-        for s in range(n_sets):
-            predict_at_truth(first, n, values, places, truth, beta[s], x, eta)
-            bad += prepare(y, own, parameters[s], log_v[s], eta, state[s])
-        phi[:] = 0.0
-        runs = n_runs(n_guesses)
-        for p in range(n_parents):
-            for run in range(runs):
-                low, stop = run * n_guesses // runs, (run + 1) * n_guesses // runs
-                n_rows = stop - low
-                q[: n_units * n_rows * N_LANES] = 0.0
-                for s in range(n_sets):
-                    predict_at_cell(first, n, values, places, p, beta[s], x, eta)
-                    bad += begin(run, y, own, parameters[s], eta, state[s], none, 0, start)
-                    for f in range(n_factors):
-                        if signs[s, f] == 0.0:
-                            continue
-                        for k in range(n_rows):
-                            for j in range(N_LANES):
-                                i = first + min(j, n - 1)
-                                sums[k * N_LANES + j] = totals[s, i, f, p * n_guesses + low + k]
-                            inverse = signs[s, f] / load(sums, k * N_LANES)
-                            store(by, k * N_LANES, inverse)
-                        for k in range(0, n_rows, _STEPS):
-                            _lane_effects(
-                                start if k == 0 else held, held, state[s, 2], weights[s, f], by,
-                                unit_size, k, n_rows, q, squares,
-                            )  # fmt: skip
-                        for k in range(n_rows):
-                            total = load(sums, k * N_LANES)
-                            effective = total * total / load(squares, k * N_LANES)
-                            bad += beyond(effective, spread(np.inf))
-                            place = (s * n_factors + f) * N_LANES
-                            fewer, at = load(fewest, place), load(where, place)
-                            at += smaller(effective, fewer) * (float(p * n_guesses + low + k) - at)
-                            store(where, place, at)
-                            store(fewest, place, min(fewer, effective))
-                for k in range(n_rows):
-                    c = p * n_guesses + low + k
-                    for r in range(n_targets):
-                        n_zero = 0
+@register_jitable(fastmath=FAST)
+def lane_errors(
+    varying: Any, base: Any, first: Any, n: Any, values: Any, places: Any, beta: Any, parameters:
+    Any, log_v: Any, weights: Any, signs: Any, unit_size: Any, at_truth: Any, basis: Any, guesses:
+    Any, truth: Any, omega: Any, within: Any, totals: Any, state: Any, start: Any, held: Any, eta:
+    Any, q: Any, phi: Any, variance: Any, apart: Any, fewest: Any, worst: Any, unsafe: Any,
+) -> None:  # fmt: skip
+    """Write the errors of eight records with even guesses; ``unsafe`` tells which may not."""
+    n_sets, n_columns = beta.shape[0], beta.shape[1]
+    n_factors, n_units, n_guesses = weights.shape[1], len(at_truth), guesses.shape[1]
+    n_parents, n_targets = places.shape[1], within.shape[2]
+    x, y, own = (
+        np.empty(n_columns * N_LANES), np.empty(n_guesses * N_LANES), np.empty(3 * N_LANES)
+    )  # fmt: skip
+    by, squares, sums = (
+        np.empty(n_guesses * N_LANES), np.empty(n_guesses * N_LANES),
+        np.empty(n_guesses * N_LANES),
+    )  # fmt: skip
+    lanes, effects = np.empty(N_LANES), np.empty((n_targets, n_units))
+    none = np.empty((0, 0, 0, 0))
+    where = np.zeros((n_sets, n_factors, N_LANES))
+    fewest[:] = np.inf
+    read_lanes(first, n, guesses, truth, omega, y, own)
+    bad = spread(0.0)
+    for s in range(n_sets):
+        predict_at_truth(first, n, values, places, truth, beta[s], x, eta)
+        bad += prepare(varying, base, y, own, parameters[s], log_v[s], eta, state[s])
+    phi[:] = 0.0
+    runs = n_runs(n_guesses)
+    for p in range(n_parents):
+        for run in range(runs):
+            low, stop = run * n_guesses // runs, (run + 1) * n_guesses // runs
+            n_rows = stop - low
+            q[: n_units * n_rows * N_LANES] = 0.0
+            for s in range(n_sets):
+                predict_at_cell(first, n, values, places, p, beta[s], x, eta)
+                bad += begin(
+                    varying, base, run, y, own, parameters[s], eta, state[s], none, 0, start
+                )
+                for f in range(n_factors):
+                    if signs[s, f] == 0.0:
+                        continue
+                    for k in range(n_rows):
                         for j in range(N_LANES):
-                            lanes[j] = within[first + min(j, n - 1), c, r]
-                            n_zero += lanes[j] == 0.0
-                        if r == 0 or n_zero < N_LANES:
-                            variances = _collect(q, n_rows, k, at_truth, load(lanes, 0), r, phi)
-                            if r == 0:
-                                store(lanes, 0, variances)
-                                for j in range(n):
-                                    apart[first + j, c] = lanes[j]
-        store(unsafe, 0, bad)
-        for s in range(n_sets):
-            for f in range(n_factors):
-                for j in range(N_LANES):
-                    worst[s, f, j] = int(where[s, f, j])
-        for j in range(n):
-            i = first + j
-            for r in range(n_targets):
-                for u in range(n_units):
-                    effects[r, u] = phi[(r * n_units + u) * N_LANES + j]
-            _variances(effects, within[i], basis, variance[i])
-            lost = False
-            for r in range(n_targets - 1):
-                lost |= np.isnan(variance[i, r])
-            unsafe[j] += 1.0 if lost else 0.0
-
-    return fast
+                            i = first + min(j, n - 1)
+                            sums[k * N_LANES + j] = totals[s, i, f, p * n_guesses + low + k]
+                        inverse = signs[s, f] / load(sums, k * N_LANES)
+                        store(by, k * N_LANES, inverse)
+                    for k in range(0, n_rows, _STEPS):
+                        _lane_effects(
+                            start if k == 0 else held, held, state[s, 2], weights[s, f], by,
+                            unit_size, k, n_rows, q, squares,
+                        )  # fmt: skip
+                    for k in range(n_rows):
+                        total = load(sums, k * N_LANES)
+                        effective = total * total / load(squares, k * N_LANES)
+                        bad += beyond(effective, spread(np.inf))
+                        place = (s * n_factors + f) * N_LANES
+                        fewer, at = load(fewest, place), load(where, place)
+                        at += smaller(effective, fewer) * (float(p * n_guesses + low + k) - at)
+                        store(where, place, at)
+                        store(fewest, place, min(fewer, effective))
+            for k in range(n_rows):
+                c = p * n_guesses + low + k
+                for r in range(n_targets):
+                    n_zero = 0
+                    for j in range(N_LANES):
+                        lanes[j] = within[first + min(j, n - 1), c, r]
+                        n_zero += lanes[j] == 0.0
+                    if r == 0 or n_zero < N_LANES:
+                        variances = _collect(q, n_rows, k, at_truth, load(lanes, 0), r, phi)
+                        if r == 0:
+                            store(lanes, 0, variances)
+                            for j in range(n):
+                                apart[first + j, c] = lanes[j]
+    store(unsafe, 0, bad)
+    for s in range(n_sets):
+        for f in range(n_factors):
+            for j in range(N_LANES):
+                worst[s, f, j] = int(where[s, f, j])
+    for j in range(n):
+        i = first + j
+        for r in range(n_targets):
+            for u in range(n_units):
+                effects[r, u] = phi[(r * n_units + u) * N_LANES + j]
+        _variances(effects, within[i], basis, variance[i])
+        lost = False
+        for r in range(n_targets - 1):
+            lost |= np.isnan(variance[i, r])
+        unsafe[j] += 1.0 if lost else 0.0
 
 
 @njit(fastmath=FAST, error_model="numpy")
@@ -356,7 +348,7 @@ def _variances(effects: Any, within: Any, basis: Any, variance: Any) -> None:
         variance[r - 1] = _squares(effects[r], basis)
 
 
-def _make_errors(fast: Any, at_record: Any, fill_bases: Any, varying: Any, digest: str) -> Any:
+def _make_errors(fast: Any, varying: Any, base: Any, digest: str) -> Any:
     signature = types.void(
         F2, I2, F4, F3, F2, F3, F2, types.int64, F1, F2, F2, I2, F1, F3, F4, types.float64, F2, F2,
         F1, F1,
@@ -415,16 +407,16 @@ def _make_errors(fast: Any, at_record: Any, fill_bases: Any, varying: Any, diges
             lane = i % N_LANES
             if lane == 0:
                 fast(
-                    i, min(N_LANES, n_records - i), values, places, some_beta, some_parameters,
-                    some_v, some_weights, signs, unit_size, at_truth, basis, guesses, truth, omega,
-                    within, totals, state, start, held, lane_eta, lane_q, phi, variance, apart,
-                    fewest, worst, unsafe,
+                    varying, base, i, min(N_LANES, n_records - i), values, places, some_beta,
+                    some_parameters, some_v, some_weights, signs, unit_size, at_truth, basis,
+                    guesses, truth, omega, within, totals, state, start, held, lane_eta, lane_q,
+                    phi, variance, apart, fewest, worst, unsafe,
                 )  # fmt: skip
             if unsafe[lane] != 0.0:
                 for s in range(n_sets):
                     at_record(
-                        i, values, places, some_beta[s], some_parameters[s], some_v[s], guesses,
-                        truth, omega, eta[s], bases[s], offset[s],
+                        varying, base, i, values, places, some_beta[s], some_parameters[s],
+                        some_v[s], guesses, truth, omega, eta[s], bases[s], offset[s],
                     )  # fmt: skip
                 effects[:] = 0.0
                 fewest[:, :, lane] = np.inf
@@ -475,8 +467,8 @@ def _make_errors(fast: Any, at_record: Any, fill_bases: Any, varying: Any, diges
                     y_true, own_parameters = guesses[i, truth[i, 1]], parameters[s]
                     add_terms_at(i, values, places[:, p], beta[s], all_eta, 0)
                     add_terms_at(i, values, places[:, truth[i, 0]], beta[s], all_eta, 1)
-                    fill_bases(all_eta, 0, own_parameters, two, 0)
-                    fill_bases(all_eta, 1, own_parameters, two, 1)
+                    fill_bases(base, all_eta, 0, own_parameters, two, 0)
+                    fill_bases(base, all_eta, 1, own_parameters, two, 1)
                     for h in range(n_draws):
                         value = varying(y, all_eta, 0, h, own_parameters)
                         value -= varying(y_true, all_eta, 1, h, own_parameters)

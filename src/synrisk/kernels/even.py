@@ -8,17 +8,14 @@ Records lie in lanes; one that may not go this way is told, whatever its neighbo
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
-from synrisk.families import Family
 from synrisk.kernels.elementary import LOG2E, wide_vectors
 from synrisk.kernels.lanes import N_LANES, all_lanes, beyond, load, raised, spread, store
-from synrisk.kernels.predictors import compiled
 from synrisk.kernels.signatures import FAST
 
 _RUN, _STEPS = 11, 6  # weights that follow from one another, and how many in one pass
@@ -159,113 +156,108 @@ def _sum_steps(
         store(block, above + 5 * N_LANES, a6)
 
 
-def lane_functions(family: Family) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return two functions of a family, for numba to compile within a kernel.
+@register_jitable(fastmath=FAST)
+def prepare(
+    varying: Any, base: Any, y: Any, own: Any, parameters: Any, log_v: Any, eta: Any, state: Any
+) -> Any:
+    """Write what each draw gives at the truth, and by how much ratios turn, into `state`.
 
-    The first writes what each draw gives at the truth, and by how much ratios turn, into ``state``;
-    the second the weight at the first guess of a run and its ratio to the next, into ``start``.
-    Both return how often a lane may not go this way.
+    Return how often a lane may not go this way.
     """
-    varying, base = compiled(family)
-
-    @register_jitable(fastmath=FAST)
-    def prepare(y: Any, own: Any, parameters: Any, log_v: Any, eta: Any, state: Any) -> Any:
-        power, y_true, bad = load(own, 0), load(own, N_LANES), load(own, 2 * N_LANES)
-        power2, n_guesses = power * LOG2E, len(y) // N_LANES
-        y0, y1 = load(y, 0), load(y, min(1, n_guesses - 1) * N_LANES)
-        y2 = load(y, min(2, n_guesses - 1) * N_LANES)
-        for h in range(len(log_v)):
-            lane = all_lanes(h)
-            # The base at the truth is taken off first: where rates are large it would swamp y·eta.
-            here = log_v[h] - power * varying(y_true, eta, 0, lane, parameters)
-            middle = power2 * varying(y1, eta, 0, lane, parameters)
-            ends = varying(y0, eta, 0, lane, parameters) + varying(y2, eta, 0, lane, parameters)
-            turn = power2 * ends - 2.0 * middle
-            bad += beyond(middle, spread(_LARGEST_TERM)) + beyond(turn, spread(_LARGEST_TURN))
-            store(state[0], h * N_LANES, here)
-            store(state[1], h * N_LANES, base(eta, 0, lane, parameters))
-            store(state[2], h * N_LANES, raised(turn))
-        return bad
-
-    @register_jitable(fastmath=FAST)
-    def begin(
-        run: Any, y: Any, own: Any, parameters: Any, eta: Any, state: Any, earlier: Any,
-        place: Any, start: Any,
-    ) -> Any:  # fmt: skip
-        power, n_guesses = load(own, 0), len(y) // N_LANES
-        power2 = power * LOG2E
-        low = run * n_guesses // n_runs(n_guesses)
-        y0, y1 = load(y, low * N_LANES), load(y, min(low + 1, n_guesses - 1) * N_LANES)
-        at_truth, bases = state[0], state[1]
-        bad = spread(0.0)
-        for h in range(len(bases) // N_LANES):
-            lane = all_lanes(h)
-            moved = base(eta, 0, lane, parameters) - load(bases, h * N_LANES)
-            offset = load(at_truth, h * N_LANES) - power * moved
-            if earlier.size > 0:
-                offset += load(earlier, (place + h) * N_LANES)
-            at = power2 * varying(y0, eta, 0, lane, parameters)
-            ratio = power2 * varying(y1, eta, 0, lane, parameters) - at
-            level = at + LOG2E * offset
-            bad += beyond(at, spread(_LARGEST_TERM)) + beyond(ratio, spread(_LARGEST_RATIO))
-            bad += beyond(level, spread(_LARGEST_START))
-            store(start, 2 * h * N_LANES, raised(level))
-            store(start, (2 * h + 1) * N_LANES, raised(ratio))
-        return bad
-
-    return prepare, begin
+    power, y_true, bad = load(own, 0), load(own, N_LANES), load(own, 2 * N_LANES)
+    power2, n_guesses = power * LOG2E, len(y) // N_LANES
+    y0, y1 = load(y, 0), load(y, min(1, n_guesses - 1) * N_LANES)
+    y2 = load(y, min(2, n_guesses - 1) * N_LANES)
+    for h in range(len(log_v)):
+        lane = all_lanes(h)
+        # The base at the truth is taken off first: where rates are large it would swamp y·eta.
+        here = log_v[h] - power * varying(y_true, eta, 0, lane, parameters)
+        middle = power2 * varying(y1, eta, 0, lane, parameters)
+        ends = varying(y0, eta, 0, lane, parameters) + varying(y2, eta, 0, lane, parameters)
+        turn = power2 * ends - 2.0 * middle
+        bad += beyond(middle, spread(_LARGEST_TERM)) + beyond(turn, spread(_LARGEST_TURN))
+        store(state[0], h * N_LANES, here)
+        store(state[1], h * N_LANES, base(eta, 0, lane, parameters))
+        store(state[2], h * N_LANES, raised(turn))
+    return bad
 
 
-def even_sums(family: Family) -> Callable[..., None]:
-    """Return a function of a family, for numba to compile within a kernel.
+@register_jitable(fastmath=FAST)
+def begin(
+    varying: Any, base: Any, run: Any, y: Any, own: Any, parameters: Any, eta: Any, state: Any,
+    earlier: Any, place: Any, start: Any,
+) -> Any:  # fmt: skip
+    """Write the weight at the first guess of a run and its ratio to the next into `start`.
 
-    It writes ``block[outer, sum, guess, lane]``, and ``unsafe[outer, lane]``: how often a lane may
-    not go this way.
+    Return how often a lane may not go this way.
     """
-    return _make_even(*lane_functions(family)) if family.is_quadratic else _never
+    power, n_guesses = load(own, 0), len(y) // N_LANES
+    power2 = power * LOG2E
+    low = run * n_guesses // n_runs(n_guesses)
+    y0, y1 = load(y, low * N_LANES), load(y, min(low + 1, n_guesses - 1) * N_LANES)
+    at_truth, bases = state[0], state[1]
+    bad = spread(0.0)
+    for h in range(len(bases) // N_LANES):
+        lane = all_lanes(h)
+        moved = base(eta, 0, lane, parameters) - load(bases, h * N_LANES)
+        offset = load(at_truth, h * N_LANES) - power * moved
+        if earlier.size > 0:
+            offset += load(earlier, (place + h) * N_LANES)
+        at = power2 * varying(y0, eta, 0, lane, parameters)
+        ratio = power2 * varying(y1, eta, 0, lane, parameters) - at
+        level = at + LOG2E * offset
+        bad += beyond(at, spread(_LARGEST_TERM)) + beyond(ratio, spread(_LARGEST_RATIO))
+        bad += beyond(level, spread(_LARGEST_START))
+        store(start, 2 * h * N_LANES, raised(level))
+        store(start, (2 * h + 1) * N_LANES, raised(ratio))
+    return bad
+
+
+@register_jitable(fastmath=FAST)
+def even_sums(
+    varying: Any, base: Any, first: Any, n: Any, values: Any, places: Any, beta: Any, parameters:
+    Any, log_v: Any, guesses: Any, truth: Any, omega: Any, parent_of: Any, earlier: Any, g: Any,
+    state: Any, eta: Any, block: Any, unsafe: Any,
+) -> None:  # fmt: skip
+    """Write ``block[outer, sum, guess, lane]``, and ``unsafe[outer, lane]``.
+
+    The latter is how often a lane may not go this way.
+    """
+    n_columns, n_draws = beta.shape[0], len(log_v)
+    n_guesses, n_outer, n_sums = guesses.shape[1], len(parent_of), 1 + len(g)
+    x, y, own = (
+        np.empty(n_columns * N_LANES), np.empty(n_guesses * N_LANES), np.empty(3 * N_LANES)
+    )  # fmt: skip
+    turn, start, held = state[2], state[3:5].reshape(-1), state[5:7].reshape(-1)
+    read_lanes(first, n, guesses, truth, omega, y, own)
+    predict_at_truth(first, n, values, places, truth, beta, x, eta)
+    bad = prepare(varying, base, y, own, parameters, log_v, eta, state)
+    runs = n_runs(n_guesses)
+    for outer in range(n_outer):
+        predict_at_cell(first, n, values, places, parent_of[outer], beta, x, eta)
+        place = (first // N_LANES * n_outer + outer) * n_draws
+        worse = bad
+        for run in range(runs):
+            low, stop = run * n_guesses // runs, (run + 1) * n_guesses // runs
+            worse += begin(
+                varying, base, run, y, own, parameters, eta, state, earlier, place, start
+            )
+            for one in range(len(g)):
+                for k in range(low, stop, _STEPS):
+                    below = (outer * n_sums * n_guesses + k) * N_LANES
+                    above = below + (1 + one) * n_guesses * N_LANES
+                    _sum_steps(
+                        start if k == low else held, held, turn, g[one], block, below, above,
+                        min(_STEPS, stop - k),
+                    )  # fmt: skip
+        store(unsafe, outer * N_LANES, worse)
 
 
 @register_jitable
-def _never(
-    first: Any, n: Any, values: Any, places: Any, beta: Any, parameters: Any, log_v: Any,
-    guesses: Any, truth: Any, omega: Any, parent_of: Any, earlier: Any, g: Any, state: Any,
-    eta: Any, block: Any, unsafe: Any,
+def no_even_sums(
+    varying: Any, base: Any, first: Any, n: Any, values: Any, places: Any, beta: Any, parameters:
+    Any, log_v: Any, guesses: Any, truth: Any, omega: Any, parent_of: Any, earlier: Any, g: Any,
+    state: Any, eta: Any, block: Any, unsafe: Any,
 ) -> None:  # fmt: skip
+    """Tell that no lane may go this way: for families whose density is of a higher degree."""
     unsafe[:] = 1.0
-
-
-def _make_even(prepare: Any, begin: Any) -> Callable[..., None]:
-    @register_jitable(fastmath=FAST)
-    def even(
-        first: Any, n: Any, values: Any, places: Any, beta: Any, parameters: Any, log_v: Any,
-        guesses: Any, truth: Any, omega: Any, parent_of: Any, earlier: Any, g: Any, state: Any,
-        eta: Any, block: Any, unsafe: Any,
-    ) -> None:  # fmt: skip
-        n_columns, n_draws = beta.shape[0], len(log_v)
-        n_guesses, n_outer, n_sums = guesses.shape[1], len(parent_of), 1 + len(g)
-        x, y, own = (
-            np.empty(n_columns * N_LANES), np.empty(n_guesses * N_LANES), np.empty(3 * N_LANES)
-        )  # fmt: skip
-        turn, start, held = state[2], state[3:5].reshape(-1), state[5:7].reshape(-1)
-        read_lanes(first, n, guesses, truth, omega, y, own)
-        predict_at_truth(first, n, values, places, truth, beta, x, eta)
-        bad = prepare(y, own, parameters, log_v, eta, state)
-        runs = n_runs(n_guesses)
-        for outer in range(n_outer):
-            predict_at_cell(first, n, values, places, parent_of[outer], beta, x, eta)
-            place = (first // N_LANES * n_outer + outer) * n_draws
-            worse = bad
-            for run in range(runs):
-                low, stop = run * n_guesses // runs, (run + 1) * n_guesses // runs
-                worse += begin(run, y, own, parameters, eta, state, earlier, place, start)
-                for one in range(len(g)):
-                    for k in range(low, stop, _STEPS):
-                        below = (outer * n_sums * n_guesses + k) * N_LANES
-                        above = below + (1 + one) * n_guesses * N_LANES
-                        _sum_steps(
-                            start if k == low else held, held, turn, g[one], block, below, above,
-                            min(_STEPS, stop - k),
-                        )  # fmt: skip
-            store(unsafe, outer * N_LANES, worse)
-
-    return even

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -20,47 +19,46 @@ from numba import njit, types
 from synrisk.families import Family
 from synrisk.kernels.digest import can_cache, sources_digest
 from synrisk.kernels.elementary import LOG2E, logarithm, raise_two
-from synrisk.kernels.even import even_sums
+from synrisk.kernels.even import even_sums, no_even_sums
 from synrisk.kernels.lanes import N_LANES
-from synrisk.kernels.predictors import add_terms, compiled, make_at_record, make_fill_bases
+from synrisk.kernels.predictors import add_terms, at_record, compiled, fill_bases
 from synrisk.kernels.signatures import F1, F2, F3, F4, FAST, I1, I2
 
 _LOW, _HIGH = 1e-280, 1e280  # sums outside have lost terms: such a cell is taken in logs
 
 
-@dataclass(frozen=True)
-class ModelKernels:
-    """The compiled functions of one family.
+@cache
+def reduce_kernel(family: Family) -> Callable[..., None]:
+    """Return the kernel that writes Σ_l log L_l, or the log of the draws' mean weight.
 
-    Attributes
-    ----------
-    reduce
-        Writes Σ_l log L_l for every cell, or the log of the draws' mean weight; adds the log
-        weights of earlier models where given.
-    accumulate
-        Writes the log weights of this model, added to those of earlier ones.
-    release
-        Adds the weighted log density of rows at every draw, less the largest: the difference is
-        small for every draw that matters, so its sum keeps its digits, and what no draw changes
-        cancels.
+    For every cell; the log weights of earlier models are added where given. Compiled, or from
+    numba's cache.
     """
-
-    reduce: Callable[..., None]
-    accumulate: Callable[..., None]
-    release: Callable[..., None]
+    even = even_sums if family.is_quadratic else no_even_sums
+    kernel: Callable[..., None] = _make_reduce(even, *compiled(family), _digest(family))
+    return kernel
 
 
 @cache
-def model_kernels(family: Family) -> ModelKernels:
-    """Return the kernels of a family, compiled or from numba's cache."""
-    varying, base = compiled(family)
-    at_record = make_at_record(varying, base)
-    digest = sources_digest(family.compiled)
-    return ModelKernels(
-        _make_reduce(even_sums(family), at_record, varying, digest),
-        _make_accumulate(at_record, varying, digest),
-        _make_release(make_fill_bases(base), varying, digest),
-    )
+def accumulate_kernel(family: Family) -> Callable[..., None]:
+    """Return the kernel that writes a model's log weights, added to those of earlier ones."""
+    kernel: Callable[..., None] = _make_accumulate(*compiled(family), _digest(family))
+    return kernel
+
+
+@cache
+def release_kernel(family: Family) -> Callable[..., None]:
+    """Return the kernel that adds the weighted log density of rows at every draw.
+
+    Less the largest: the difference is small for every draw that matters, so its sum keeps its
+    digits, and what no draw changes cancels.
+    """
+    kernel: Callable[..., None] = _make_release(*compiled(family), _digest(family))
+    return kernel
+
+
+def _digest(family: Family) -> str:
+    return sources_digest(family.compiled)
 
 
 @njit(fastmath=FAST, error_model="numpy")
@@ -149,7 +147,7 @@ def _sum_row(rows: Any, k: Any, g: Any, sums: Any, c: Any) -> None:
 _MODEL = (F2, I2, F3, F2, F1, F2, I2, F1, I1, F4)
 
 
-def _make_reduce(even: Any, at_record: Any, varying: Any, digest: str) -> Any:
+def _make_reduce(even: Any, varying: Any, base: Any, digest: str) -> Any:
     @njit(
         types.void(*_MODEL, F2, types.boolean, F2, F3),
         cache=can_cache(),
@@ -194,8 +192,8 @@ def _make_reduce(even: Any, at_record: Any, varying: Any, digest: str) -> Any:
             lane = i % N_LANES
             if lane == 0:
                 even(
-                    i, min(N_LANES, n_records - i), values, places, beta, parameters, log_v,
-                    guesses, truth, omega, parent_of, earlier, g, state, lane_eta, block,
+                    varying, base, i, min(N_LANES, n_records - i), values, places, beta, parameters,
+                    log_v, guesses, truth, omega, parent_of, earlier, g, state, lane_eta, block,
                     unsafe,
                 )  # fmt: skip
             n_unsafe = 0
@@ -208,8 +206,8 @@ def _make_reduce(even: Any, at_record: Any, varying: Any, digest: str) -> Any:
             power, power2 = omega[i], omega[i] * LOG2E
             if n_unsafe > 0:
                 at_record(
-                    i, values, places, beta, parameters, log_v, guesses, truth, omega, eta, bases,
-                    at_truth,
+                    varying, base, i, values, places, beta, parameters, log_v, guesses, truth,
+                    omega, eta, bases, at_truth,
                 )  # fmt: skip
             for outer in range(n_outer if n_unsafe > 0 else 0):
                 if unsafe[outer * N_LANES + lane] != 0.0:
@@ -232,8 +230,8 @@ def _make_reduce(even: Any, at_record: Any, varying: Any, digest: str) -> Any:
                     totals[i, one, c] = np.nan if np.isnan(out[i, c]) else sums[one, c]
             if n_lost > 0 and n_unsafe == 0:
                 at_record(
-                    i, values, places, beta, parameters, log_v, guesses, truth, omega, eta, bases,
-                    at_truth,
+                    varying, base, i, values, places, beta, parameters, log_v, guesses, truth,
+                    omega, eta, bases, at_truth,
                 )  # fmt: skip
             for c in range(n_outer * n_guesses if n_lost > 0 else 0):
                 if np.isnan(out[i, c]):
@@ -252,7 +250,7 @@ def _make_reduce(even: Any, at_record: Any, varying: Any, digest: str) -> Any:
     return reduce
 
 
-def _make_accumulate(at_record: Any, varying: Any, digest: str) -> Any:
+def _make_accumulate(varying: Any, base: Any, digest: str) -> Any:
     @njit(
         types.void(*_MODEL, F4), cache=can_cache(), nogil=True, fastmath=FAST, error_model="numpy"
     )
@@ -279,8 +277,8 @@ def _make_accumulate(at_record: Any, varying: Any, digest: str) -> Any:
         at_truth, offset = np.empty(n_draws), np.empty(n_draws)
         for i in range(n_records):
             at_record(
-                i, values, places, beta, parameters, log_v, guesses, truth, omega, eta, bases,
-                at_truth,
+                varying, base, i, values, places, beta, parameters, log_v, guesses, truth, omega,
+                eta, bases, at_truth,
             )  # fmt: skip
             power = omega[i]
             for outer in range(n_outer):
@@ -300,7 +298,7 @@ def _make_accumulate(at_record: Any, varying: Any, digest: str) -> Any:
     return accumulate
 
 
-def _make_release(fill_bases: Any, varying: Any, digest: str) -> Any:
+def _make_release(varying: Any, base: Any, digest: str) -> Any:
     @njit(
         types.void(F1, F2, F1, F3, F2, F1),
         cache=can_cache(),
@@ -317,7 +315,7 @@ def _make_release(fill_bases: Any, varying: Any, digest: str) -> Any:
         row, bases = np.empty(n_draws), np.empty((1, n_draws))
         for i in range(n_rows):
             add_terms(i, 0, matrix, places, beta, eta)
-            fill_bases(eta, 0, parameters, bases, 0)
+            fill_bases(base, eta, 0, parameters, bases, 0)
             for h in range(n_draws):
                 row[h] = varying(y[i], eta, 0, h, parameters) - bases[0, h]
             top = -np.inf
