@@ -5,7 +5,7 @@ VENV_EXTRAS ?= .venv-extras
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo applications figures test test-extras browser lint format bench clean
+.PHONY: demo applications figures docs test test-extras browser lint format bench clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/synrisk demo --folder build/demo
@@ -15,6 +15,10 @@ applications: $(VENV)/.runtime
 
 figures: $(VENV)/.runtime
 	$(BIN)/python examples/figures.py
+
+# Warnings are errors; the first page is build/docs/index.html.
+docs: $(VENV)/.dev
+	$(BIN)/python -m sphinx -W --keep-going docs build/docs
 
 test: lint browser
 	$(BIN)/python -m pytest -n 2
@@ -56,7 +60,7 @@ $(VENV)/.runtime: pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime
-	$(PIP) install --constraint constraints.txt --editable '.[dev]'
+	$(PIP) install --constraint constraints.txt --editable '.[dev,docs]'
 	touch $@
 
 $(VENV_EXTRAS)/.extras: pyproject.toml constraints-extras.txt

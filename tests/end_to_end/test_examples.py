@@ -1,4 +1,4 @@
-"""The README's, the demo's and the applications' ways in, run as a user would."""
+"""The demo, the applications and the pictures, run as a user would."""
 
 import os
 import re
@@ -57,13 +57,3 @@ def test_the_pictures_of_the_errors_are_drawn(tmp_path):
         assert drawn.startswith("<?xml")
         assert "dc:date" not in drawn  # the same picture from every run
         assert (ROOT / "docs" / "explanation" / name).is_file()
-
-
-def test_the_readmes_code_runs(tmp_path):
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert blocks
-    script = tmp_path / "readme.py"
-    script.write_text("\n".join(blocks), encoding="utf-8")
-    done = run(script, tmp_path)
-    assert done.returncode == 0, done.stderr
