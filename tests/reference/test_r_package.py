@@ -13,6 +13,7 @@ from synrisk.guesses import Grid
 from synrisk.intruder import Uniform
 from synrisk.likelihood import KernelDraws
 from synrisk.risk import Evaluation, log_density_of_release
+from synrisk.units import Units
 
 SMALL = Path(__file__).parent / "oracle_small"
 CE = Path(__file__).parents[3] / "shared" / "oracle" / "ce"
@@ -127,7 +128,7 @@ def test_the_record_whose_truth_stands_twice_agrees_in_the_array_core():
     )
     evaluation = Evaluation(
         case.synthesizer,
-        (Importance(draws, log_density_of_release(model, draws, [columns])),),
+        (Importance(draws, log_density_of_release(model, draws, [columns]), Units()),),
         True,
         (grid,),
         Uniform(),
