@@ -21,6 +21,7 @@ from synrisk.errors import FileError, SettingsError, got, listed, nearest
 Place: TypeAlias = tuple[str | int, ...]
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _AT_LINE = re.compile(r" \(at line (\d+), column \d+\)$")
 _LARGEST_FILE = 1 << 20
 
@@ -158,9 +159,20 @@ def spelled(place: Place) -> str:
         if isinstance(part, int):
             text += f"[{part + 1}]"
         else:
-            quoted = part if _BARE_KEY.fullmatch(part) else f'"{part}"'
+            quoted = toml_key(part)
             text += f".{quoted}" if text else quoted
     return text
+
+
+def toml_key(name: str) -> str:
+    """Return a key as TOML writes it, in quotes if need be."""
+    return name if _BARE_KEY.fullmatch(name) else toml_text(name)
+
+
+def toml_text(text: str) -> str:
+    """Return a text as TOML writes it, in quotes."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", escaped) + '"'
 
 
 def read_settings(path: str | os.PathLike[str], what: str) -> Section:
