@@ -104,7 +104,7 @@ def test_files_that_no_run_wrote_are_not_overwritten(tmp_path):
     (out / "records.csv").write_text("mine", encoding="utf-8")
     done = synrisk("run", path)
     assert done.exit_code == 2
-    assert "holds records.csv, which no earlier run wrote" in done.stderr
+    assert "holds records.csv, and no manifest.json to tell" in done.stderr
     assert [file.name for file in out.iterdir()] == ["records.csv"]
     (out / "records.csv").rename(out / "manifest.json")
     assert synrisk("run", path).exit_code == 2
