@@ -221,6 +221,13 @@ def parsed(text: str, file: str) -> Section:
     if problem:
         at = _AT_LINE.search(problem)
         line = int(at[1]) if at else text.count("\n") + 1
+        repeated = _repeated(text, line)
+        if repeated is not None:
+            place, first, second = repeated
+            raise SettingsError(
+                f"{file}, line {second}, {spelled(place)}: stands already on line {first}. Keep "
+                "one of the two."
+            )
         raise SettingsError(
             f"{file}, line {line}: not TOML: {_AT_LINE.sub('', problem)}. Text stands in quotes, "
             "and every setting is key = value."
@@ -235,6 +242,18 @@ def line_index(text: str) -> dict[Place, int]:
     return scanner.lines
 
 
+def _repeated(text: str, line: int) -> tuple[Place, int, int] | None:
+    """Return the first place that stands twice in the lines up to `line`, with both its lines.
+
+    ``tomllib`` stops there, so that what stands before it is right, and can be walked.
+    """
+    scanner = _Scanner("".join(text.splitlines(keepends=True)[:line]))
+    # Where something else is wrong the walk may run off the text or into it.
+    with contextlib.suppress(IndexError, AssertionError, tomllib.TOMLDecodeError, RecursionError):
+        scanner.document()
+    return scanner.repeated
+
+
 class _Scanner:
     """Walks a TOML text that ``tomllib`` accepts, and notes the line of every place."""
 
@@ -242,7 +261,9 @@ class _Scanner:
         self.text = text
         self.at = 0
         self.lines: dict[Place, int] = {}
+        self.repeated: tuple[Place, int, int] | None = None
         self._n_tables: dict[Place, int] = {}  # of each array of tables so far
+        self._written: dict[Place, int] = {}  # what stands by itself, not only as part of a place
         self._counted, self._line = 0, 1
 
     def document(self) -> None:
@@ -270,14 +291,24 @@ class _Scanner:
             if place in self._n_tables:
                 place += (self._n_tables[place] - 1,)
                 self.lines.setdefault(place, line)
+        if mark == "[":
+            self._note(place, line)
         return place
+
+    def _note(self, place: Place, line: int) -> None:
+        if place in self._written and self.repeated is None:
+            self.repeated = place, self._written[place], line
+        self._written[place] = line
 
     def _pair(self, table: Place) -> None:
         line = self._here()
         place = table
         for key in self._keys():
+            if place != table and place in self._written and self.repeated is None:
+                self.repeated = place, self._written[place], line  # a value, and a key within it
             place += (key,)
             self.lines.setdefault(place, line)
+        self._note(place, line)
         self._skip()
         self.at += 1  # =
         self._skip()
