@@ -155,7 +155,7 @@ def read_study(path: str | os.PathLike[str]) -> Study:
         top=top,
         title=title,
         seed=top.whole("seed", least=None),
-        output=folder / (top.text("output") or "results"),
+        output=_output(top, folder),
         data=_data(data, folder),
         id=data.text("id"),
         types=_types(data),
@@ -185,6 +185,20 @@ def _file(section: Section, folder: Path, name: str, *keys: str | int) -> Path:
     if not path.is_file():
         section.refuse(f"there is no file {name} beside the study.", *keys)
     return path
+
+
+def _output(top: Section, folder: Path) -> Path:
+    """Return the folder of the results: one of its own, so that its owner alone can read it."""
+    output = folder / (top.text("output") or "results")
+    own, results = folder.resolve(), output.resolve()
+    if results == own or results in own.parents:
+        what = "is the folder of the study itself" if results == own else "holds the study's folder"
+        top.refuse(
+            f"{what}; the results are for their owner alone, and need a folder of their own, such "
+            'as output = "results".',
+            "output",
+        )
+    return output
 
 
 def _data(section: Section, folder: Path) -> Path | str:

@@ -18,7 +18,7 @@ MISTAKES = {
     ),
     "text without quotes": (('"people.csv"', "people.csv"), "line 6: not TOML"),
     "a number in quotes": (("m = 2", 'm = "2"'), r"line 18, synthesis\.m: must be a whole number"),
-    "a key twice": (("m = 2", "m = 2\nm = 3"), "line 19: not TOML"),
+    "a key twice": (("m = 2", "m = 2\nm = 3"), r"line 19, synthesis\.m: .*line 18\."),
     "no data file": (
         ("people.csv", "poeple.csv"),
         r"line 6, data\.file: there is no file poeple\.csv beside the study",
@@ -34,6 +34,14 @@ MISTAKES = {
     "a file for a folder": (
         ('"out"', '"people.csv"'),
         r"line 3, output: .*people\.csv is a file; the results need a folder",
+    ),
+    "the study's own folder for the results": (
+        ('"out"', '"."'),
+        r"line 3, output: is the folder of the study itself.*output = \"results\"",
+    ),
+    "a folder above the study's for the results": (
+        ('"out"', '"../"'),
+        r"line 3, output: holds the study.*output = \"results\"",
     ),
     "misspelt predictor": (
         ("~ Spending", "~ Spendings"),
