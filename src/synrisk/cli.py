@@ -50,11 +50,6 @@ app = typer.Typer(
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 
 
-def main() -> None:
-    """Run the command line."""
-    app()
-
-
 def _guarded(command: Callable[..., int]) -> Callable[..., None]:
     """Turn a command's errors into one message and an exit code."""
 
@@ -62,7 +57,7 @@ def _guarded(command: Callable[..., int]) -> Callable[..., None]:
     def guarded(*args: Any, **kwargs: Any) -> None:
         message = ""
         try:
-            with _termination_as_interruption():
+            with _interruptions_raise():
                 code = command(*args, **kwargs)
         except SynriskError as error:
             code, message = WRONG_INPUT, str(error)
@@ -85,15 +80,20 @@ def _guarded(command: Callable[..., int]) -> Callable[..., None]:
 
 
 @contextmanager
-def _termination_as_interruption() -> Iterator[None]:
+def _interruptions_raise() -> Iterator[None]:
+    """Make Ctrl-C and termination a KeyboardInterrupt, so that what was begun is cleaned up."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, _interrupt)
+    numbers = [signal.SIGTERM]
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        numbers.append(signal.SIGINT)
+    before = {number: signal.signal(number, _interrupt) for number in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _interrupt(_: int, __: FrameType | None) -> None:
