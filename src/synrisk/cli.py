@@ -24,7 +24,7 @@ from synrisk.errors import FileError, OptionError, SynriskError, got, listed
 from synrisk.io import read_table
 from synrisk.running import Done, report, run
 from synrisk.starting import APPLICATIONS, application_text, guessed_text, sample_text
-from synrisk.study import REPORT_KINDS, kinds_of, read_study
+from synrisk.study import POLICIES, REPORT_KINDS, kinds_of, no_policy, read_study
 
 WRONG_INPUT, INTERNAL, INTERRUPTED = 2, 70, 130
 _CODES = {FAILED: 1, UNJUDGED: 3}
@@ -60,7 +60,7 @@ def _guarded(command: Callable[..., int]) -> Callable[..., None]:
             with _interruptions_raise():
                 code = command(*args, **kwargs)
         except SynriskError as error:
-            code, message = WRONG_INPUT, str(error)
+            code, message = WRONG_INPUT, error.in_study()
         except KeyboardInterrupt:
             code, message = INTERRUPTED, "Interrupted; no file was left half-written."
         except OSError as error:
@@ -242,6 +242,8 @@ def make_report(
     if criteria is not None:
         limits = Criteria.from_toml(criteria, policy)
     elif policy is not None:
+        if policy not in POLICIES:
+            raise OptionError(f"--policy: {no_policy(policy)} Yours: --criteria policies.toml.")
         limits = Criteria.named(policy)
     kinds = () if kind is None else kinds_of(kind)
     done = report(folder, kinds=kinds, criteria=limits, title=title, progress=not quiet)

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import narwhals as nw
 import pandas as pd
 
+from synrisk.advice import either
 from synrisk.errors import DataError, FileError, SynriskError, counted, listed
 
 # A frame of any library that narwhals knows, a mapping of columns, or the path of a file.
@@ -25,6 +26,8 @@ MISSING_MARKS = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "None", 
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _VALUE = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|\d{4}-\d\d-\d\d.*")
 _PARQUET = (".parquet", ".pq")
+_INSTEAD = either("Read it yourself and pass the frame.", "Save it as one of these.")
+_WITH_COMMAS = either("Read it yourself and pass the frame.", "Save it with commas.")
 
 
 def read_table(
@@ -105,7 +108,7 @@ def _read_file(
         return _read_csv(path, what, _SEPARATORS[kind], text, comment)
     raise FileError(
         f"{what}: {path.name} is neither CSV (.csv, .tsv, also .gz) nor Parquet (.parquet, .pq). "
-        "Read it yourself and pass the frame."
+        f"{_INSTEAD}"
     )
 
 
@@ -129,7 +132,7 @@ def _read_csv(
     if len(header) == 1 and ";" in header[0]:
         raise FileError(
             f"{what}: {path.name} has one column whose name holds semicolons; it seems to be "
-            "separated by ';'. Read it yourself and pass the frame."
+            f"separated by ';'. {_WITH_COMMAS}"
         )
     marks = {
         name: [mark for mark in MISSING_MARKS if mark not in text.get(name, ())] for name in header

@@ -13,15 +13,12 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn
 
+from synrisk.advice import Place, spelled
 from synrisk.errors import FileError, SettingsError, got, listed, nearest
 
-# Where a value stands: keys, and positions in arrays from 0.
-Place: TypeAlias = tuple[str | int, ...]
-
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _AT_LINE = re.compile(r" \(at line (\d+), column \d+\)$")
 _LARGEST_FILE = 1 << 20
 
@@ -50,11 +47,15 @@ class Section:
     def where(self, *keys: str | int) -> str:
         """Return ``study.toml, line 7, synthesis.m``, of this table or of what `keys` lead to."""
         place = (*self.place, *keys)
-        known = place
-        while known and known not in self.lines:
-            known = known[:-1]
+        known = self.known(place)
         line = f", line {self.lines[known]}" if known else ""
         return f"{self.file}{line}{', ' if place else ''}{spelled(place)}"
+
+    def known(self, place: Place) -> Place:
+        """Return a place of the file, or as much of its beginning as the file has."""
+        while place and place not in self.lines:
+            place = place[:-1]
+        return place
 
     def refuse(self, problem: str, *keys: str | int) -> NoReturn:
         """Raise a SettingsError that says where."""
@@ -150,29 +151,6 @@ def _said(value: object) -> str:
     if isinstance(value, str):
         return repr(value)
     return "a table" if isinstance(value, dict) else "a list"
-
-
-def spelled(place: Place) -> str:
-    """Return a place as TOML spells it, positions from 1: ``model[2].formula``."""
-    text = ""
-    for part in place:
-        if isinstance(part, int):
-            text += f"[{part + 1}]"
-        else:
-            quoted = toml_key(part)
-            text += f".{quoted}" if text else quoted
-    return text
-
-
-def toml_key(name: str) -> str:
-    """Return a key as TOML writes it, in quotes if need be."""
-    return name if _BARE_KEY.fullmatch(name) else toml_text(name)
-
-
-def toml_text(text: str) -> str:
-    """Return a text as TOML writes it, in quotes."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", escaped) + '"'
 
 
 def read_settings(path: str | os.PathLike[str], what: str) -> Section:

@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import skew
 
+from synrisk.advice import toml_key, toml_text
 from synrisk.errors import DataError, listed
-from synrisk.settings import toml_key, toml_text
 
 _MOST_LEVELS = 20  # of a column that is taken for a factor or a count
 _MOST_PREDICTOR_LEVELS = 6

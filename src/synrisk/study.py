@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn, ParamSpec, TypeVar, cast
 
+from synrisk.advice import Place
 from synrisk.criteria import KEYS, Criteria
 from synrisk.errors import SettingsError, SynriskError, listed, nearest
 from synrisk.guesses import Additive, AllLevels, Interval, Relative, Values
@@ -25,6 +26,7 @@ Made = TypeVar("Made")
 Given = ParamSpec("Given")
 
 SAMPLES = ("households",)
+POLICIES = ("cell-of-5", "cell-of-11")  # built in
 REPORT_KINDS = ("sharing", "inside", "both")
 FORMATS = ("csv", "parquet")
 _TOP = (
@@ -124,15 +126,33 @@ def attempt(
     make, args, kwargs
         What to call.
     """
-    section, *keys = at
     try:
         return make(*args, **kwargs)
     except SettingsError:
         raise
     except SynriskError as error:
-        problem = str(error)
-    refuse: Callable[..., NoReturn] = section.refuse
-    return refuse(problem, *keys)
+        problem, about = error.in_study(), error.about
+    return blame(at, problem, about)
+
+
+def blame(at: tuple[Any, ...], problem: str, about: Place) -> NoReturn:
+    """Raise a SettingsError that says where the cause of a problem stands.
+
+    Parameters
+    ----------
+    at
+        A section and the keys within it, where the problem was met.
+    problem
+        What is wrong.
+    about
+        What the error itself says of where its cause stands; it goes before, if the file has it.
+    """
+    section, *keys = at
+    known = section.known(about)
+    if len(known) > 1:  # more than a heading
+        section, keys = replace(section, place=()), known
+    section.refuse(problem, *keys)
+    raise AssertionError  # it was refused
 
 
 def read_study(path: str | os.PathLike[str]) -> Study:
@@ -178,6 +198,12 @@ def read_study(path: str | os.PathLike[str]) -> Study:
 def kinds_of(kind: str) -> tuple[str, ...]:
     """Return the reports that a word stands for."""
     return ("sharing", "inside") if kind == "both" else (kind,)
+
+
+def no_policy(name: str) -> str:
+    """Say that no policy of this name is built in."""
+    built_in = listed(POLICIES)
+    return f"There is no policy {name!r}.{nearest(name, POLICIES)} Built in: {built_in}."
 
 
 def _file(section: Section, folder: Path, name: str, *keys: str | int) -> Path:
@@ -416,7 +442,9 @@ def _criteria(top: Section, folder: Path, variables: tuple[str, ...]) -> Criteri
             section.refuse("a policy has its own limits; leave this out.", key)
     policy, name = section.text("policy"), section.text("file")
     if name is None:
-        criteria = attempt((section, "policy"), Criteria.named, str(policy))
+        if policy not in POLICIES:
+            section.refuse(f'{no_policy(str(policy))} Yours: file = "policies.toml".', "policy")
+        criteria = Criteria.named(str(policy))
     else:
         file = _file(section, folder, name, "file")
         key = "file" if policy is None else "policy"

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import synrisk as sr
-from synrisk.settings import line_index, parsed, read_settings, spelled
+from synrisk.advice import spelled
+from synrisk.settings import line_index, parsed, read_settings
 
 TEXT = '''\
 # A comment with [brackets] and key = "value"
