@@ -95,7 +95,7 @@ MISTAKES = {
     ),
     "policy that is not there": (
         ("lift = 50", 'policy = "cell-of-6"'),
-        r"line 24, criteria\.policy: .*Did you mean 'cell-of-",
+        r"line 24, criteria\.policy: .*Did you mean 'cell-of-.* Yours: file = \"policies\.toml\"",
     ),
     "policy and limits": (
         ("lift = 50", 'policy = "cell-of-5"\nlift = 50'),
@@ -137,6 +137,42 @@ MISTAKES = {
         ('id = "CaseID"\n', 'types.Region = "category"\n'),
         r"line 17, synthesis: .*'LogIncome' gives the synthesized 'Income' away.*drop = ",
     ),
+    "levels that a column does not hold": (
+        ('id = "CaseID"', 'id = "CaseID"\ntypes.Region = ["X", "Y"]'),
+        r"line 8, data\.types\.Region: .*holds 120 values .* \[data\] types\.Region = \[…\]\.$",
+    ),
+    "missing values": (
+        ("~ Spending", "~ Gaps"),
+        r'line 10, model\[1\]\.formula: .*Gaps \(1\)\..* use \[data\] missing = "drop" to leave',
+    ),
+    "stray text": (
+        ("~ Spending", "~ Stray"),
+        r"line 10, model\[1\]\.formula: .*those in row 4 of the data.*correct the data there",
+    ),
+    "stray text in numbers": (
+        ('id = "CaseID"', 'id = "CaseID"\ntypes.Stray = "numeric"'),
+        r"line 8, data\.types\.Stray: .*1 value is not \(row 4 of the data.*leave those rows out",
+    ),
+    "values beyond the bounds": (
+        ("below = 0.2, above = 0.2", "within = [0, 51]"),
+        r"line 21, risk\.guesses\.Income\.within: .*\d records have their confidential",
+    ),
+    "all levels of a number": (
+        ("{ relative = 5, below = 0.2, above = 0.2 }", '"all levels"'),
+        r"line 21, risk\.guesses\.Income: All levels cannot .*use \{ relative = 11 \}",
+    ),
+    "an estimator for other models": (
+        ("[risk]", '[risk]\nestimator = "exact"'),
+        r'line 21, risk\.estimator: \[risk\] estimator = "exact" is for gaussian',
+    ),
+    "an engine for other models": (
+        ("[synthesis]", '[fit]\nengine = "exact"\n[synthesis]'),
+        r'line 18, fit\.engine: .*\[fit\] engine = "auto" takes it',
+    ),
+    "a table of another kind": (
+        ('"people.csv"', '"study.toml"'),
+        r"line 6, data\.file: .*neither CSV .* Save it as one of these\.$",
+    ),
     "no model": (
         (STUDY[STUDY.index("[[model]]") : STUDY.index("[synthesis]")], ""),
         "no \\[\\[mod",
@@ -155,6 +191,9 @@ def test_mistakes(tmp_path, mistake):
     data = table()
     if mistake == "a column that gives another away":
         data = data.assign(LogIncome=data["Income"] ** 3)
+    if mistake in ("missing values", "stray text", "stray text in numbers"):
+        data["Gaps"] = data["Spending"].where(data.index != 3)
+        data["Stray"] = data["Spending"].astype(str).where(data.index != 3, "much")
     path = study_in(tmp_path, STUDY.replace(old, new), data)
     table()[["Income", "Spending"]].to_csv(tmp_path / "short.csv", index=False)
     done = synrisk("run", path)
@@ -163,8 +202,10 @@ def test_mistakes(tmp_path, mistake):
     assert done.stderr.startswith("synrisk: study.toml")
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
-    for value in (*data["Region"].unique(), *data["CaseID"].astype(str)):
+    for value in (*data["Region"].unique(), *data["CaseID"].astype(str), "much"):
         assert value not in done.stderr
+    python = r"\w=['{\[]|\w=[.;,)]|AllLevels|Criteria\.|synrisk\.fit|pass the frame"
+    assert not re.search(python, done.stderr)
     assert sorted(file.name for file in tmp_path.iterdir()) == [
         "people.csv",
         "short.csv",
