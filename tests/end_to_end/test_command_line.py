@@ -403,6 +403,7 @@ def test_mistakes_about_a_folder(tmp_path):
         ([tmp_path], "was not written by synrisk run"),
         ([out, "--kind", "public"], "--kind must be one of sharing, inside, both; got 'public'"),
         ([out, "--policy", "cell-of-7"], "There is no policy 'cell-of-7'"),
+        ([out, "--policy", "ours"], "Yours: --criteria policies.toml"),
     ):
         done = synrisk("report", *arguments)
         assert done.exit_code == 2
