@@ -124,8 +124,8 @@ def _about_records(result: RiskArrays, *, said: bool) -> list[Finding]:
                 f"{counted(n_bad, 'record is', 'records are')} not reliable.",
                 "At some guess a few draws carry nearly all the weight (k̂ is high and the "
                 "effective number of draws is low): outliers, or guesses far from the model.",
-                "Fit them at each guess (on_unreliable='fit'), use more draws, look at these "
-                "records (risk.records['reliable']), or narrow their guesses.",
+                "Use more draws, look at these records (the column reliable of the records), or "
+                "narrow their guesses; in Python, on_unreliable='fit' fits them at each guess.",
             )
         )
     moved = np.sqrt(np.mean((result.probability - result.prior)[known] ** 2)) if known.any() else 0

@@ -405,7 +405,7 @@ def _is_categorical(values: pd.Series[Any]) -> bool:
             raise DataError(f"{found}. Settle it: {numeric} or {category}.")
         stray = np.isnan(as_real_numbers(values)[0]) & values.notna().to_numpy()
         raise DataError(
-            f"{found}, and those in {_rows(stray)} do not. If it should hold numbers, correct the "
+            f"{found}, and those in {_rows(stray)}, do not. If it should hold numbers, correct the "
             f"data there, or leave those rows out; if categories, say so: {category}."
         )
     return True
