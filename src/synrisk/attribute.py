@@ -15,6 +15,7 @@ import pandas as pd
 import xarray as xr
 
 from synrisk import tables
+from synrisk.advice import place_of, setting
 from synrisk.checks import ReleaseChecks, check_release
 from synrisk.criteria import Criteria, Verdict, judge
 from synrisk.errors import (
@@ -539,7 +540,9 @@ def attribute_risk(
     grids = tuple(lay_out(strategy, target) for strategy, target in laid)
     if isinstance(believed, FromModel) and method == "paper":
         raise OptionError(
-            "intruder_prior='model' needs one table a model; use estimator='auto' or 'importance'."
+            f"{setting('intruder_prior', 'model')} needs one table a model; use "
+            f"{setting('estimator', 'auto')} or 'importance'.",
+            about=place_of("intruder_prior"),
         )
     believed = believed.check(grids, positions, synthesizer.n_records)
     estimates = estimates_of(synthesizer, kinds, draws, release, grids, team, given_stacks)
@@ -677,12 +680,16 @@ def _first_draws(
             raise OptionError("n_draws must be a whole number from 1, or None for all draws.")
         fewer = [f"{name} ({n:,})" for name, n in available.items() if n < n_draws]
         if fewer:
-            raise DrawsError(f"n_draws={n_draws:,}, but there are fewer draws for {listed(fewer)}.")
+            raise DrawsError(
+                f"n_draws is {n_draws:,}, but there are fewer draws for {listed(fewer)}.",
+                about=place_of("n_draws"),
+            )
     elif paired and len(set(available.values())) > 1:
         found = listed(f"{name} {n:,}" for name, n in available.items())
         raise DrawsError(
-            f"estimator='paper' takes draw h of all models together, but they differ in number: "
-            f"{found}. Give n_draws, or use estimator='importance'."
+            f"{setting('estimator', 'paper')} takes draw h of all models together, but they differ "
+            f"in number: {found}. Give n_draws, or use {setting('estimator', 'importance')}.",
+            about=place_of("estimator"),
         )
     chosen = [
         m.posterior if n_draws is None else m.posterior.first(int(n_draws))
@@ -692,7 +699,10 @@ def _first_draws(
     if paired:  # a draw of all models has the product of their weights
         log_weights = [np.sum(log_weights, axis=0)]
     if not all(np.isfinite(of_model).any() for of_model in log_weights):
-        raise DrawsError("The draws that are used all have weight zero; use more (n_draws=).")
+        raise DrawsError(
+            f"The draws that are used all have weight zero; use more ({setting('n_draws')}).",
+            about=place_of("n_draws"),
+        )
     return tuple(chosen)
 
 
@@ -714,7 +724,10 @@ def _stacks(
     if not all(
         np.isfinite(draws.log_weights).any() for of_dataset in first for draws in of_dataset
     ):
-        raise DrawsError("The draws that are used all have weight zero; use more (n_draws=).")
+        raise DrawsError(
+            f"The draws that are used all have weight zero; use more ({setting('n_draws')}).",
+            about=place_of("n_draws"),
+        )
     return first
 
 

@@ -24,7 +24,7 @@ from synrisk.errors import FileError, OptionError, SynriskError, got, listed
 from synrisk.io import read_table
 from synrisk.running import Done, report, run
 from synrisk.starting import APPLICATIONS, application_text, guessed_text, sample_text
-from synrisk.study import REPORT_KINDS, kinds_of, read_study
+from synrisk.study import POLICIES, REPORT_KINDS, kinds_of, no_policy, read_study
 from synrisk.utility import Utility
 
 WRONG_INPUT, INTERNAL, INTERRUPTED = 2, 70, 130
@@ -51,11 +51,6 @@ app = typer.Typer(
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 
 
-def main() -> None:
-    """Run the command line."""
-    app()
-
-
 def _guarded(command: Callable[..., int]) -> Callable[..., None]:
     """Turn a command's errors into one message and an exit code."""
 
@@ -63,10 +58,10 @@ def _guarded(command: Callable[..., int]) -> Callable[..., None]:
     def guarded(*args: Any, **kwargs: Any) -> None:
         message = ""
         try:
-            with _termination_as_interruption():
+            with _interruptions_raise():
                 code = command(*args, **kwargs)
         except SynriskError as error:
-            code, message = WRONG_INPUT, str(error)
+            code, message = WRONG_INPUT, error.in_study()
         except KeyboardInterrupt:
             code, message = INTERRUPTED, "Interrupted; no file was left half-written."
         except OSError as error:
@@ -86,15 +81,20 @@ def _guarded(command: Callable[..., int]) -> Callable[..., None]:
 
 
 @contextmanager
-def _termination_as_interruption() -> Iterator[None]:
+def _interruptions_raise() -> Iterator[None]:
+    """Make Ctrl-C and termination a KeyboardInterrupt, so that what was begun is cleaned up."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, _interrupt)
+    numbers = [signal.SIGTERM]
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        numbers.append(signal.SIGINT)
+    before = {number: signal.signal(number, _interrupt) for number in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _interrupt(_: int, __: FrameType | None) -> None:
@@ -244,6 +244,8 @@ def make_report(
     if criteria is not None:
         limits = Criteria.from_toml(criteria, policy)
     elif policy is not None:
+        if policy not in POLICIES:
+            raise OptionError(f"--policy: {no_policy(policy)} Yours: --criteria policies.toml.")
         limits = Criteria.named(policy)
     kinds = () if kind is None else kinds_of(kind)
     done = report(folder, kinds=kinds, criteria=limits, title=title, progress=not quiet)

@@ -11,9 +11,28 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from synrisk.advice import Place, in_python, in_study
+
 
 class SynriskError(Exception):
-    """Base of every error that synrisk raises on purpose."""
+    """Base of every error that synrisk raises on purpose.
+
+    Parameters
+    ----------
+    message
+        What to say; settings in it may be marked (`advice.setting`).
+    about
+        Where a study file has what is wrong, if that is known.
+    """
+
+    def __init__(self, message: str = "", *, about: Place = ()) -> None:
+        super().__init__(in_python(message))
+        self._marked = message
+        self.about = about
+
+    def in_study(self) -> str:
+        """Return the message with settings as a study file spells them."""
+        return in_study(self._marked)
 
 
 class FileError(SynriskError):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from synrisk.advice import either, place_of, setting
 from synrisk.errors import OptionError
 from synrisk.estimators import Exact, Importance, ModelEstimate, Stacked
 from synrisk.executors import Workers
@@ -19,6 +20,8 @@ from synrisk.synthesizer import Synthesizer
 from synrisk.units import Units
 
 _PAIR = 2  # draws of a fit come in antithetic pairs
+
+_LET_FIT = "Let synrisk fit the models"
 
 
 def kinds_of(synthesizer: Synthesizer, method: str, *, with_stacks: bool = False) -> list[str]:
@@ -40,14 +43,18 @@ def kinds_of(synthesizer: Synthesizer, method: str, *, with_stacks: bool = False
         if method == "exact" and best != "exact":
             why = "is not gaussian" if fitted else "has draws that were made elsewhere"
             raise OptionError(
-                f"estimator='exact' is for gaussian models made by synrisk.fit; the model of "
-                f"{name!r} {why}. estimator='auto' takes the best for each model."
+                f"{setting('estimator', 'exact')} is for gaussian models made by synrisk; the "
+                f"model of {name!r} {why}. {setting('estimator', 'auto')} takes the best for each "
+                "model.",
+                about=place_of("estimator"),
             )
         if method == "stacked" and not can_stack:
             raise OptionError(
-                f"estimator='stacked' needs fits to confidential and synthetic rows; the draws of "
-                f"{name!r} were made elsewhere. Give draws of such fits by stacked=, use "
-                "synrisk.fit, or estimator='importance'."
+                f"{setting('estimator', 'stacked')} needs fits to confidential and synthetic rows; "
+                f"the draws of {name!r} were made elsewhere. "
+                f"{either('Give draws of such fits by stacked=, use synrisk.fit', _LET_FIT)}, or "
+                f"use {setting('estimator', 'importance')}.",
+                about=place_of("estimator"),
             )
         kinds.append({"auto": best, "paper": "importance"}.get(method, method))
     return kinds

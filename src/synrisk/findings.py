@@ -40,7 +40,7 @@ def findings(
             Finding(
                 "The Monte-Carlo error is not known.",
                 "The paper's estimator pairs the draws of all models, and gives no error.",
-                "Use estimator='auto', or 'importance' for draws that were made elsewhere.",
+                "Use the estimator 'auto', or 'importance' for draws that were made elsewhere.",
             )
         )
     elif result.errors is None:
@@ -84,7 +84,7 @@ def _about_release_weights(name: str, estimate: Importance) -> list[Finding]:
     worst, n_draws = int(np.argmin(sizes)), len(estimate.draws.log_v)
     carried = f"{n_draws:,} draws carry the weight of {sizes[worst]:.1f}"
     instead = (
-        "Fit the models with synrisk.fit (estimator 'auto' then does without these weights), or "
+        "Let synrisk fit the models (estimator 'auto' then does without these weights), or "
         "use many more draws."
     )
     if not estimate.has_known_error:
@@ -124,8 +124,8 @@ def _about_records(result: RiskArrays, *, said: bool) -> list[Finding]:
                 f"{counted(n_bad, 'record is', 'records are')} not reliable.",
                 "At some guess a few draws carry nearly all the weight (k̂ is high and the "
                 "effective number of draws is low): outliers, or guesses far from the model.",
-                "Fit them at each guess (on_unreliable='fit'), use more draws, look at these "
-                "records (risk.records['reliable']), or narrow their guesses.",
+                "Use more draws, look at these records (the column reliable of the records), or "
+                "narrow their guesses; in Python, on_unreliable='fit' fits them at each guess.",
             )
         )
     moved = np.sqrt(np.mean((result.probability - result.prior)[known] ** 2)) if known.any() else 0
@@ -136,7 +136,7 @@ def _about_records(result: RiskArrays, *, said: bool) -> list[Finding]:
                 "The Monte-Carlo error hides what the release tells.",
                 f"Probabilities differ from the prior by {moved:.2g} on average (root mean "
                 f"square), and their standard error is {error:.2g}.",
-                "Use more draws (n_draws of synrisk.fit).",
+                "Use more draws (n_draws of the fit).",
             )
         )
     return found

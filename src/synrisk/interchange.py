@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import logsumexp
 
+from synrisk.advice import either
 from synrisk.design import Design
 from synrisk.errors import DrawsError, OptionError, counted, listed
 from synrisk.families import Family
@@ -235,10 +236,12 @@ def _both_sides(
         lines.append(f"Left over: {listed(left_over)}.")
     lines.append(f"The formula's parameters: {spellings.public(spellings.parameters())}.")
     lines.append(f"The table's columns: {listed(table.columns, 30)}.")
-    lines.append("Use rename={column: parameter} for other names.")
+    rename = either("rename={column: parameter}", '[[model]] rename.column = "parameter"')
+    lines.append(f"Use {rename} for other names.")
     if "[" in spellings.public(missing):
         lines.append(
-            "If a factor's reference level differs, put it first in types={variable: [levels]}."
+            "If a factor's reference level differs, put it first in "
+            f"{either('types={variable: [levels]}', '[data] types.variable = [levels]')}."
         )
     return " ".join(lines)
 

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import narwhals as nw
 import pandas as pd
 
+from synrisk.advice import either
 from synrisk.errors import DataError, FileError, SynriskError, counted, listed
 
 # A frame of any library that narwhals knows, a mapping of columns, or the path of a file.
@@ -26,6 +27,8 @@ _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _VALUE = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|\d{4}-\d\d-\d\d.*")
 _PARQUET = (".parquet", ".pq")
 _OF_R = (".rds", ".rdata", ".rda")
+_INSTEAD = either("Read it yourself and pass the frame.", "Save it as one of these.")
+_WITH_COMMAS = either("Read it yourself and pass the frame.", "Save it with commas.")
 
 
 def read_table(
@@ -108,7 +111,7 @@ def _read_file(
         return _read_csv(path, what, _SEPARATORS[kind], text, comment)
     raise FileError(
         f"{what}: {path.name} is neither CSV (.csv, .tsv, also .gz), Parquet (.parquet, .pq) nor "
-        "a file of R (.rds, .RData). Read it yourself and pass the frame."
+        f"a file of R (.rds, .RData). {_INSTEAD}"
     )
 
 
@@ -155,7 +158,7 @@ def _read_csv(
     if len(header) == 1 and ";" in header[0]:
         raise FileError(
             f"{what}: {path.name} has one column whose name holds semicolons; it seems to be "
-            "separated by ';'. Read it yourself and pass the frame."
+            f"separated by ';'. {_WITH_COMMAS}"
         )
     marks = {
         name: [mark for mark in MISSING_MARKS if mark not in text.get(name, ())] for name in header

@@ -173,14 +173,19 @@ def check_folder(folder: Path, names: Iterable[str]) -> None:
     if folder.exists() and not folder.is_dir():
         raise FileError(f"{folder} is a file; the results need a folder.")
     own = _outputs(folder)
-    if (folder / MANIFEST).exists() and read_manifest(folder) is None:
-        own = {}
-        names = [MANIFEST, *names]
+    if not (folder / MANIFEST).exists():
+        why = f"and no {MANIFEST} to tell whether an earlier run wrote them"
+    elif read_manifest(folder) is None:
+        own, names = {}, [MANIFEST, *names]
+        why = f"and its {MANIFEST} is damaged or not synrisk's"
+    else:
+        why = f"which its {MANIFEST} does not list among the files of an earlier run"
     others = [name for name in names if name not in own and (folder / name).exists()]
     if others:
         raise FileError(
-            f"The folder {folder} holds {listed(others)}, which no earlier run wrote. Choose "
-            "another output folder, or move them away."
+            f"The folder {folder} holds {listed(others)}, {why}. They might be somebody's, so "
+            "nothing is overwritten: delete them or move them away, or choose another output "
+            "folder."
         )
 
 

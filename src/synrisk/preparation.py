@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from synrisk.advice import either, place_of, setting
 from synrisk.design import Design
 from synrisk.errors import DataError, OptionError, counted
 from synrisk.io import TableLike, read_table
@@ -114,11 +115,16 @@ def _labelled(frame: pd.DataFrame, id_column: str | None, plan: Plan) -> pd.Data
     if id_column is not None:
         require_columns(frame, [id_column], "id=")
         if id_column in plan.columns:
-            raise OptionError(f"id={id_column!r} is used in a formula; it cannot name the records.")
+            raise OptionError(
+                f"{setting('id', id_column)} is used in a formula; it cannot name the records.",
+                about=place_of("id"),
+            )
         frame = frame.set_index(_whole_ids(frame[id_column]), drop=False)
         source = f"the column {id_column!r}"
     if isinstance(frame.index, pd.MultiIndex):
-        raise DataError(f"{_WHAT} have an index of several levels; name the records with id=.")
+        raise DataError(
+            f"{_WHAT} have an index of several levels; name the records with {setting('id')}."
+        )
     n_missing = int(np.sum(frame.index.isna()))
     if n_missing:
         raise DataError(f"{_WHAT}: {source} lacks {counted(n_missing, 'label')}.")
@@ -129,7 +135,8 @@ def _labelled(frame: pd.DataFrame, id_column: str | None, plan: Plan) -> pd.Data
     if n_repeated:
         raise DataError(
             f"{_WHAT}: {source} repeats {counted(n_repeated, 'label')}; every record needs its "
-            "own. Name them by another column (id=), or reset the index."
+            f"own. Name them by another column ({setting('id')})"
+            f"{either(', or reset the index', '')}."
         )
     return frame
 

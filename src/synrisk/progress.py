@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from threading import Event
 from typing import TYPE_CHECKING, TypeAlias
 
 from synrisk.errors import OptionError
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 # Called with what is being done; the work is within its block.
 Show: TypeAlias = Callable[[str], AbstractContextManager[object]]
 
+COMPILING = "Compiling, once where its result can be kept: a first run takes longer."
+
 _open: ContextVar[Progress | None] = ContextVar("open", default=None)
+_said = Event()  # that there is compilation: once a process, whatever number of studies it runs
 
 
 @contextmanager
@@ -53,7 +57,7 @@ def steps(shown: bool) -> Iterator[Show]:
     if not shown or not sys.stderr.isatty():
         yield lambda _: nullcontext()
         return
-    with _display() as display:
+    with _display() as display, _saying_when_compiled(display):
 
         @contextmanager
         def step(what: str) -> Iterator[None]:
@@ -64,6 +68,24 @@ def steps(shown: bool) -> Iterator[Show]:
                 display.remove_task(task)
 
         yield step
+
+
+@contextmanager
+def _saying_when_compiled(display: Progress) -> Iterator[None]:
+    """Say so when numba begins to compile: a first run takes long without any other sign."""
+    from numba.core.event import Listener, install_listener
+
+    class Saying(Listener):
+        def on_start(self, event: object) -> None:  # noqa: ARG002 - numba prescribes it
+            if not _said.is_set():
+                _said.set()
+                display.console.print(COMPILING, highlight=False)
+
+        def on_end(self, event: object) -> None:
+            pass
+
+    with install_listener("numba:compile", Saying()):
+        yield
 
 
 @contextmanager

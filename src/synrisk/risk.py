@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 
+from synrisk.advice import setting
 from synrisk.chunks import ROWS, chunks
 from synrisk.design import DesignTerm
 from synrisk.errors import GuessError, SyntheticDataError, counted
@@ -363,8 +364,10 @@ def check_size(
         raise GuessError(
             f"The grid has {cells:,} cells a record ({sizes}), which with the draws makes "
             f"{elements:,} numbers at once; at most {MOST_CELLS:,} cells and {_MOST_ELEMENTS:,} "
-            "numbers are possible. Use fewer guesses for some variables (guesses={'x': 5}), fewer "
-            "draws (n_draws=), or estimator='importance'."
+            "numbers are possible. Use fewer guesses for some variables "
+            f"({setting('guesses', 5, of='x')}), fewer draws ({setting('n_draws')}), or "
+            f"{setting('estimator', 'importance')}.",
+            about=("risk", "guesses"),
         )
 
 

@@ -21,9 +21,7 @@ from synrisk.attribute import AttributeRisk, ReportKind, attribute_risk
 from synrisk.criteria import Criteria, Verdict
 from synrisk.datasets import load_households
 from synrisk.errors import (
-    DisclosureError,
     FileError,
-    SettingsError,
     SynriskError,
     SyntheticDataError,
     counted,
@@ -36,7 +34,7 @@ from synrisk.preparation import Confidential
 from synrisk.progress import steps
 from synrisk.schema import check_types, require_columns, text_columns
 from synrisk.seeds import checked_seed
-from synrisk.study import Study, attempt
+from synrisk.study import Study, attempt, blame
 from synrisk.synthesis import SynthesisWarning
 from synrisk.synthesizer import Synthesizer, fit
 from synrisk.utility import Utility, utility
@@ -363,10 +361,10 @@ def _synthesizer(study: Study, frame: pd.DataFrame, seed: int) -> Synthesizer:
     try:
         return of(every)
     except SynriskError as error:
-        problem = str(error)
+        problem, about = error.in_study(), error.about
     for k in every:
         attempt((models[k], "formula" if study.draws is None else "draws"), of, [k])
-    return study.top.refuse(problem, "model")
+    return blame((study.top, "model"), problem, about)
 
 
 def _write_draws(synthesizer: Synthesizer, study: Study, staging: Staging) -> None:
@@ -381,14 +379,8 @@ def _write_draws(synthesizer: Synthesizer, study: Study, staging: Staging) -> No
 def _release(study: Study, synthesizer: Synthesizer, seed: int) -> list[Any]:
     if study.files is not None:
         return list(study.files)
-    try:
-        return list(synthesizer.synthesize(m=study.m, seed=seed))
-    except DisclosureError as error:
-        problem = f'{error} In a study: drop = ["…"] under [data] leaves columns out.'
-    except SynriskError as error:
-        problem = str(error)
     section = study.top.section("synthesis" if "synthesis" in study.top.values else "data")
-    return section.refuse(problem)
+    return list(attempt((section,), synthesizer.synthesize, m=study.m, seed=seed))
 
 
 def _write_release(release: Sequence[Any], study: Study, staging: Staging) -> list[Path]:
@@ -418,11 +410,10 @@ def _evaluate(
 ) -> AttributeRisk:
     try:
         return attribute_risk(synthesizer, list(release), progress=progress, **study.risk)
-    except SyntheticDataError as error:
-        problem, at = str(error), study.top.section("synthesis").where("files")
     except SynriskError as error:
-        problem, at = str(error), study.top.where("risk")
-    raise SettingsError(f"{at}: {problem}")
+        at = ("synthesis", "files") if isinstance(error, SyntheticDataError) else ("risk",)
+        problem, about = error.in_study(), error.about
+    return blame((study.top, *at), problem, about)
 
 
 def _measure(

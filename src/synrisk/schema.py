@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from synrisk.advice import either, place_of, setting
 from synrisk.errors import (
     DataError,
     FileError,
@@ -41,6 +42,8 @@ MISSING_POLICIES: tuple[Missing, ...] = ("error", "drop", "level")
 _ABSENT, _UNKNOWN = -1, -2  # codes of a missing value and of a value that is not a level
 _CATEGORY_WORDS = ("category", "categorical", "factor")
 _NUMBER_WORDS = ("numeric", "number", "continuous", "count", "float", "int")
+_CONFIDENTIAL = "The confidential data"
+_MOST_ROWS = 5  # to be named in a message
 _MOST_NUMERIC_TEXT_LEVELS = 50  # text that reads as numbers is a factor up to so many levels
 
 
@@ -51,14 +54,8 @@ class Numeric:
     name: str
 
     def encode(self, values: pd.Series[Any], what: str, error: type[SynriskError]) -> FloatArray:
-        """Return the values as float64, missing ones as NaN."""
-        numbers64, n_text = as_real_numbers(values)
-        if n_text:
-            raise error(
-                f"{what}: column {self.name!r} should hold numbers, but "
-                f"{counted(n_text, 'value is', 'values are')} not. Correct them, or call the "
-                f"column a category: types={{{self.name!r}: 'category'}}."
-            )
+        """Return the values as float64, missing ones as NaN; they must be finite."""
+        numbers64 = self.numbers(values, what, error)
         n_infinite = int(np.isinf(numbers64).sum())
         if n_infinite:
             raise error(
@@ -67,9 +64,29 @@ class Numeric:
             )
         return numbers64
 
+    def numbers(self, values: pd.Series[Any], what: str, error: type[SynriskError]) -> FloatArray:
+        """Return the values as float64, missing ones as NaN; raise if some are no numbers."""
+        numbers64, n_text = as_real_numbers(values)
+        if n_text:
+            raise error(
+                f"{what}: column {self.name!r} should hold numbers, but "
+                f"{counted(n_text, 'value is', 'values are')} not "
+                f"({_rows(np.isnan(numbers64) & values.notna().to_numpy())}). "
+                f"{self._about_text(n_text, int(values.notna().sum()))}",
+                about=place_of("types", self.name),
+            )
+        return numbers64
+
     def decode(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return what a user sees for encoded `values`: the numbers themselves."""
         return values
+
+    def _about_text(self, n_text: int, n_known: int) -> str:
+        """Say what to do about text among numbers; a few of them make no category."""
+        if 2 * n_text < n_known:
+            return "Correct the data there, or leave those rows out."
+        category = setting("types", "category", of=self.name)
+        return f"Correct the data, or call the column a category: {category}."
 
 
 @dataclass(frozen=True, repr=False)
@@ -103,7 +120,9 @@ class Factor:
                 f"({counted(int((lookup == _UNKNOWN).sum()), 'distinct level')}) that "
                 f"{'is' if n_unknown == 1 else 'are'} not among its "
                 f"{counted(len(self.levels), 'known level')}. List all levels in "
-                f"types={{{self.name!r}: […]}} if the confidential data lack some."
+                f"{setting('types', of=self.name, shown='[…]')}"
+                f"{'' if self.declared else ' if the confidential data lack some'}.",
+                about=place_of("types", self.name) if self.declared else (),
             )
         return codes
 
@@ -115,6 +134,13 @@ class Factor:
 
 
 Variable: TypeAlias = Numeric | Factor
+
+
+def _rows(chosen: BoolArray) -> str:
+    """Name rows by their position, as somebody finds them in a file."""
+    numbers = [f"{row + 1:,}" for row in np.flatnonzero(chosen)]
+    rows = "row" if len(numbers) == 1 else "rows"
+    return f"{rows} {listed(numbers, _MOST_ROWS)} of the data, counted from 1 after the header"
 
 
 def label_key(value: Label) -> str:
@@ -229,12 +255,13 @@ class Schema:
         gaps = {name: int(rows.sum()) for name, rows in absent.items() if rows.any()}
         if gaps and self.missing != "drop":
             found = listed(f"{name} ({n:,})" for name, n in gaps.items())
+            drop, level = setting("missing", "drop"), setting("missing", "level")
             advice = (
-                "missing='level' makes a level of them for factors only; "
-                "impute these columns, or use missing='drop'."
+                f"{level} makes a level of them for factors only; impute these columns, or use "
+                f"{drop}."
                 if self.missing == "level"
-                else "Impute them, or use missing='drop' to leave those records out, or "
-                "missing='level' to make a level of them (factors only)."
+                else f"Impute them, or use {drop} to leave those records out, or {level} to make a "
+                "level of them (factors only)."
             )
             raise error(f"{what}: missing values in {found}. {advice}")
         kept = np.ones(len(frame), dtype=bool)
@@ -283,18 +310,26 @@ def require_columns(
 
 
 def check_types(types: Any, frame: pd.DataFrame) -> None:
-    """Raise if `types` names a column that is not there or a type that is not known."""
+    """Raise if `types` does not suit the data.
+
+    That is: where it names a column that is not there, a type that is not known, numbers or levels
+    that a column does not hold; also for columns that no formula uses, which are released.
+    """
     text_columns(types)
-    require_columns(frame, types or (), "types=")
+    require_columns(frame, types or (), either("types=", "data.types"))
     for name, declared in (types or {}).items():
         if isinstance(declared, str):
             if declared not in _CATEGORY_WORDS + _NUMBER_WORDS:
                 raise OptionError(
-                    f"types[{name!r}] must be 'category', 'numeric', or a list of levels "
-                    f"(the first is the reference); got {declared!r}."
+                    f"{setting('types', of=name)} must be 'category', 'numeric', or a list of "
+                    f"levels (the first is the reference); got {declared!r}."
                 )
-        elif len({label_key(level) for level in declared}) != len(declared) or len(declared) < 2:
-            raise OptionError(f"types[{name!r}]: give at least two levels, each once.")
+            if declared in _NUMBER_WORDS:
+                Numeric(name).numbers(frame[name], _CONFIDENTIAL, DataError)
+            continue
+        if len({label_key(level) for level in declared}) != len(declared) or len(declared) < 2:
+            raise OptionError(f"{setting('types', of=name)}: give at least two levels, each once.")
+        Factor(name, tuple(declared), True).encode(frame[name], _CONFIDENTIAL, DataError)
 
 
 def text_columns(types: Types | None) -> dict[str, list[str]]:
@@ -308,8 +343,8 @@ def text_columns(types: Types | None) -> dict[str, list[str]]:
         levels = not isinstance(declared, str) and isinstance(declared, Sequence | np.ndarray)
         if not (isinstance(declared, str) or (levels and all(map(_is_label, declared)))):
             raise OptionError(
-                f"types[{name!r}] must be 'category', 'numeric', or a list of levels; got "
-                f"{type(declared).__name__}."
+                f"{setting('types', of=name)} must be 'category', 'numeric', or a list of levels; "
+                f"got {type(declared).__name__}."
             )
     return {
         name: [] if isinstance(declared, str) else [label_key(level) for level in declared]
@@ -348,22 +383,30 @@ def _is_categorical(values: pd.Series[Any]) -> bool:
         raise DataError(f"Column {name!r} holds complex numbers; real ones are needed.")
     if pd.api.types.is_numeric_dtype(dtype):
         return False
-    _, distinct_values = _factorize(values, "The confidential data", DataError)
+    _, distinct_values = _factorize(values, _CONFIDENTIAL, DataError)
     kinds = {type(value) for value in distinct_values}
     if not kinds <= {str, bool, np.bool_, int, float, np.int64, np.float64, np.str_}:
         raise DataError(
             f"Column {name!r} holds values of type {listed(sorted(k.__name__ for k in kinds))}; "
             "numbers, text, booleans and categories can be used. Convert it, "
-            f"or call it a category: types={{{name!r}: 'category'}}."
+            f"or call it a category: {setting('types', 'category', of=name)}."
         )
     distinct = pd.Series(distinct_values, dtype=object)
     n_numeric = len(distinct) - as_real_numbers(distinct)[1]
     if n_numeric > len(distinct) / 2 and (
         n_numeric < len(distinct) or n_numeric > _MOST_NUMERIC_TEXT_LEVELS
     ):
-        raise DataError(
+        numeric, category = (setting("types", word, of=name) for word in ("numeric", "category"))
+        found = (
             f"Column {name!r} is text, but {n_numeric:,} of its {len(distinct):,} distinct values "
-            f"read as numbers. Settle it: types={{{name!r}: 'numeric'}} or 'category'."
+            "read as numbers"
+        )
+        if n_numeric == len(distinct):
+            raise DataError(f"{found}. Settle it: {numeric} or {category}.")
+        stray = np.isnan(as_real_numbers(values)[0]) & values.notna().to_numpy()
+        raise DataError(
+            f"{found}, and those in {_rows(stray)}, do not. If it should hold numbers, correct the "
+            f"data there, or leave those rows out; if categories, say so: {category}."
         )
     return True
 
@@ -372,7 +415,7 @@ def _observed_levels(values: pd.Series[Any]) -> tuple[Label, ...]:
     """Return the levels that occur, in the categories' order if there is one, else sorted."""
     if isinstance(values.dtype, pd.CategoricalDtype):
         return tuple(values.cat.remove_unused_categories().cat.categories.tolist())
-    _, distinct = _factorize(values, "The confidential data", DataError)
+    _, distinct = _factorize(values, _CONFIDENTIAL, DataError)
     observed: list[Any] = list(distinct.tolist())
     if all(isinstance(value, float) and value.is_integer() for value in observed):
         observed = [int(value) for value in observed]  # integers with gaps arrive as floats

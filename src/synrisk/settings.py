@@ -13,12 +13,10 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn
 
+from synrisk.advice import Place, spelled
 from synrisk.errors import FileError, SettingsError, got, listed, nearest
-
-# Where a value stands: keys, and positions in arrays from 0.
-Place: TypeAlias = tuple[str | int, ...]
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _AT_LINE = re.compile(r" \(at line (\d+), column \d+\)$")
@@ -49,11 +47,15 @@ class Section:
     def where(self, *keys: str | int) -> str:
         """Return ``study.toml, line 7, synthesis.m``, of this table or of what `keys` lead to."""
         place = (*self.place, *keys)
-        known = place
-        while known and known not in self.lines:
-            known = known[:-1]
+        known = self.known(place)
         line = f", line {self.lines[known]}" if known else ""
         return f"{self.file}{line}{', ' if place else ''}{spelled(place)}"
+
+    def known(self, place: Place) -> Place:
+        """Return a place of the file, or as much of its beginning as the file has."""
+        while place and place not in self.lines:
+            place = place[:-1]
+        return place
 
     def refuse(self, problem: str, *keys: str | int) -> NoReturn:
         """Raise a SettingsError that says where."""
@@ -151,18 +153,6 @@ def _said(value: object) -> str:
     return "a table" if isinstance(value, dict) else "a list"
 
 
-def spelled(place: Place) -> str:
-    """Return a place as TOML spells it, positions from 1: ``model[2].formula``."""
-    text = ""
-    for part in place:
-        if isinstance(part, int):
-            text += f"[{part + 1}]"
-        else:
-            quoted = part if _BARE_KEY.fullmatch(part) else f'"{part}"'
-            text += f".{quoted}" if text else quoted
-    return text
-
-
 def read_settings(path: str | os.PathLike[str], what: str) -> Section:
     """Return the top of a TOML file.
 
@@ -209,6 +199,13 @@ def parsed(text: str, file: str) -> Section:
     if problem:
         at = _AT_LINE.search(problem)
         line = int(at[1]) if at else text.count("\n") + 1
+        repeated = _repeated(text, line)
+        if repeated is not None:
+            place, first, second = repeated
+            raise SettingsError(
+                f"{file}, line {second}, {spelled(place)}: stands already on line {first}. Keep "
+                "one of the two."
+            )
         raise SettingsError(
             f"{file}, line {line}: not TOML: {_AT_LINE.sub('', problem)}. Text stands in quotes, "
             "and every setting is key = value."
@@ -223,6 +220,18 @@ def line_index(text: str) -> dict[Place, int]:
     return scanner.lines
 
 
+def _repeated(text: str, line: int) -> tuple[Place, int, int] | None:
+    """Return the first place that stands twice in the lines up to `line`, with both its lines.
+
+    ``tomllib`` stops there, so that what stands before it is right, and can be walked.
+    """
+    scanner = _Scanner("".join(text.splitlines(keepends=True)[:line]))
+    # Where something else is wrong the walk may run off the text or into it.
+    with contextlib.suppress(IndexError, AssertionError, tomllib.TOMLDecodeError, RecursionError):
+        scanner.document()
+    return scanner.repeated
+
+
 class _Scanner:
     """Walks a TOML text that ``tomllib`` accepts, and notes the line of every place."""
 
@@ -230,7 +239,9 @@ class _Scanner:
         self.text = text
         self.at = 0
         self.lines: dict[Place, int] = {}
+        self.repeated: tuple[Place, int, int] | None = None
         self._n_tables: dict[Place, int] = {}  # of each array of tables so far
+        self._written: dict[Place, int] = {}  # what stands by itself, not only as part of a place
         self._counted, self._line = 0, 1
 
     def document(self) -> None:
@@ -258,14 +269,24 @@ class _Scanner:
             if place in self._n_tables:
                 place += (self._n_tables[place] - 1,)
                 self.lines.setdefault(place, line)
+        if mark == "[":
+            self._note(place, line)
         return place
+
+    def _note(self, place: Place, line: int) -> None:
+        if place in self._written and self.repeated is None:
+            self.repeated = place, self._written[place], line
+        self._written[place] = line
 
     def _pair(self, table: Place) -> None:
         line = self._here()
         place = table
         for key in self._keys():
+            if place != table and place in self._written and self.repeated is None:
+                self.repeated = place, self._written[place], line  # a value, and a key within it
             place += (key,)
             self.lines.setdefault(place, line)
+        self._note(place, line)
         self._skip()
         self.at += 1  # =
         self._skip()

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from synrisk import expressions
+from synrisk.advice import either, setting
 from synrisk.design import Design, DesignColumn, Part
 from synrisk.errors import DrawsError, listed
 from synrisk.expressions import FACTOR_SPELLINGS, Call
@@ -202,8 +203,8 @@ class Spellings:
             if len(parameters) > 1:
                 raise DrawsError(
                     f"{what}: the column {name!r} may be any of {self.public(parameters)}; say "
-                    f"which with rename={{{name!r}: parameter}}, the parameter as describe() and "
-                    "draws() name it."
+                    f"which with {setting('rename', of=name, shown='parameter')}, the parameter "
+                    f"as {either('describe() and draws() name', 'the formula spells')} it."
                 )
             for parameter in parameters:
                 if parameter in matched:

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import skew
 
+from synrisk.advice import toml_key, toml_text
 from synrisk.errors import DataError, listed
 
 _MOST_LEVELS = 20  # of a column that is taken for a factor or a count
@@ -28,7 +29,7 @@ _HEAD = """\
 # A study of synrisk. Run it with:  synrisk run {file}
 # Paths are relative to this file. What is commented out shows a default or another choice.
 
-title = "{title}"
+title = {title}
 seed = 1                    # the same seed gives the same synthetic data; without it, new data
 output = "results"          # the folder to write: for inside use, but for report.html
 """
@@ -138,7 +139,7 @@ def sample_text(file: str) -> str:
     models = _MODELS + "\n" + "\n".join(_model(*model) for model in income.models)
     return "\n".join(
         [
-            _HEAD.format(file=file, title="Households: expenditure and income"),
+            _HEAD.format(file=file, title=toml_text("Households: expenditure and income")),
             _DATA,
             models,
             _TAIL.format(m=3, first="LogIncome"),
@@ -158,14 +159,13 @@ def guessed_text(file: str, data: str, frame: pd.DataFrame) -> str:
         None,
     )
     twins = _twins(frame, [n for n in roles if n != id_column])
-    usable = {
-        n: role for n, role in roles.items() if n not in (id_column, *twins) and n.isidentifier()
-    }
+    unwritable = [n for n in roles if _in_formula(n) is None]
+    usable = {n: role for n, role in roles.items() if n not in (id_column, *twins, *unwritable)}
     targets = _targets(usable)
     if not targets:
         raise DataError(
             "No column looks as if it could be modelled: numbers, counts, or text with few "
-            f"levels. There are: {listed(frame.columns)}."
+            f"levels. There are: {listed(frame.columns)}.{_about_unwritable(unwritable)}"
         )
     texts = [n for n, role in roles.items() if role == "text" and n != id_column]
     drop = [*texts, *twins]
@@ -174,24 +174,28 @@ def guessed_text(file: str, data: str, frame: pd.DataFrame) -> str:
         for n, role in usable.items()
         if role in ("factor", "binary") and n not in targets and _even_enough(frame[n])
     ][:1]
-    lines = ["[data]", f"file = {_quoted(data)}"]
+    lines = ["[data]", f"file = {toml_text(data)}"]
     if id_column is not None:
-        lines.append(f"id = {_quoted(id_column)}  # names the records; it is not released")
+        lines.append(f"id = {toml_text(id_column)}  # names the records; it is not released")
     if frame[[*targets, *factors]].isna().any(axis=None):
         lines.append('missing = "drop"            # leaves incomplete records out; or "level"')
     if drop:
-        shown = ", ".join(_quoted(name) for name in drop)
+        shown = ", ".join(toml_text(name) for name in drop)
         lines.append(f"drop = [{shown}]  # long texts, or columns that give a synthesized one away")
     lines.append('# types.Race = ["1", "2"]   # what CSV cannot say: levels, "category", "numeric"')
     rest = [n for n in frame.columns if n not in (*targets, *drop, id_column)]
     plan = (
         f"{_MODELS}#\n# Guessed from the columns: change it. Synthesize what must be protected.\n"
-        f"# Columns without a model are released as they are: {_wrapped(rest)}.\n\n"
+        f"# Columns without a model are released as they are: {_wrapped(rest)}.\n"
     )
+    if unwritable:
+        plan += f"#{_wrapped([_about_unwritable(unwritable)])}\n"
     models = "\n".join(_guessed_models(frame, targets, roles, factors))
-    head = _HEAD.format(file=file, title=re.sub(r'["\\]', "", Path(data).stem))
-    first = targets[0]
-    return "\n".join([head, "\n".join(lines) + "\n", plan + models, _TAIL.format(m=3, first=first)])
+    head = _HEAD.format(file=file, title=toml_text(Path(data).stem))
+    first = toml_key(targets[0])
+    return "\n".join(
+        [head, "\n".join(lines) + "\n", plan + "\n" + models, _TAIL.format(m=3, first=first)]
+    )
 
 
 def _role(column: pd.Series[Any]) -> str:
@@ -251,10 +255,14 @@ def _even_enough(column: pd.Series[Any]) -> bool:
 def _guessed_models(
     frame: pd.DataFrame, targets: Sequence[str], roles: dict[str, str], factors: Sequence[str]
 ) -> list[str]:
-    models, before = [], [str(name) for name in factors]
+    def written(name: str) -> str:
+        return str(_in_formula(name))
+
+    models, before = [], [written(name) for name in factors]
     families = {"count": "poisson", "binary": "bernoulli", "factor": "categorical"}
     for name in targets:
-        term = f"log({name})" if _wants_log(frame[name], roles[name]) else name
+        log = _wants_log(frame[name], roles[name])
+        term = f"log({written(name)})" if log else written(name)
         models.append(
             _model(f"{term} ~ {' + '.join(before) or '1'}", families.get(roles[name], "gaussian"))
         )
@@ -269,14 +277,26 @@ def _wants_log(column: pd.Series[Any], role: str) -> bool:
     return bool(values.min() > 0) and float(skew(values)) > _SKEWED
 
 
+def _in_formula(name: str) -> str | None:
+    """Return a column's name as a formula writes it, in backticks if need be; None if it cannot."""
+    if name.isidentifier():
+        return name
+    return f"`{name}`" if name and "`" not in name else None
+
+
+def _about_unwritable(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    return (
+        f" Left out of the plan: {listed(repr(name) for name in names)}. A formula cannot write a "
+        "name that is empty or holds a backtick; rename it in the data to model it."
+    )
+
+
 def _model(formula: str, family: str) -> str:
-    return f'[[model]]\nformula = "{formula}"\nfamily = "{family}"\n'
-
-
-def _quoted(text: str) -> str:
-    """Return a text as TOML has it."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return f'[[model]]\nformula = {toml_text(formula)}\nfamily = "{family}"\n'
 
 
 def _wrapped(names: Sequence[str]) -> str:
-    return re.sub(r"[\r\n]", " ", listed(names, 30))
+    """Return names for a comment, which holds no control characters."""
+    return re.sub(r"[\x00-\x1f\x7f]", " ", listed(names, 30))

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn, ParamSpec, TypeVar, cast
 
+from synrisk.advice import Place
 from synrisk.criteria import KEYS, Criteria
 from synrisk.errors import SettingsError, SynriskError, listed, nearest
 from synrisk.guesses import Additive, AllLevels, Interval, Relative, Values
@@ -26,6 +27,7 @@ Made = TypeVar("Made")
 Given = ParamSpec("Given")
 
 SAMPLES = ("households",)
+POLICIES = ("cell-of-5", "cell-of-11")  # built in
 REPORT_KINDS = ("sharing", "inside", "both")
 FORMATS = ("csv", "parquet")
 _TOP = (
@@ -130,15 +132,33 @@ def attempt(
     make, args, kwargs
         What to call.
     """
-    section, *keys = at
     try:
         return make(*args, **kwargs)
     except SettingsError:
         raise
     except SynriskError as error:
-        problem = str(error)
-    refuse: Callable[..., NoReturn] = section.refuse
-    return refuse(problem, *keys)
+        problem, about = error.in_study(), error.about
+    return blame(at, problem, about)
+
+
+def blame(at: tuple[Any, ...], problem: str, about: Place) -> NoReturn:
+    """Raise a SettingsError that says where the cause of a problem stands.
+
+    Parameters
+    ----------
+    at
+        A section and the keys within it, where the problem was met.
+    problem
+        What is wrong.
+    about
+        What the error itself says of where its cause stands; it goes before, if the file has it.
+    """
+    section, *keys = at
+    known = section.known(about)
+    if len(known) > 1:  # more than a heading
+        section, keys = replace(section, place=()), known
+    section.refuse(problem, *keys)
+    raise AssertionError  # it was refused
 
 
 def read_study(path: str | os.PathLike[str]) -> Study:
@@ -161,7 +181,7 @@ def read_study(path: str | os.PathLike[str]) -> Study:
         top=top,
         title=title,
         seed=top.whole("seed", least=None),
-        output=folder / (top.text("output") or "results"),
+        output=_output(top, folder),
         data=_data(data, folder),
         id=data.text("id"),
         types=_types(data),
@@ -187,11 +207,31 @@ def kinds_of(kind: str) -> tuple[str, ...]:
     return ("sharing", "inside") if kind == "both" else (kind,)
 
 
+def no_policy(name: str) -> str:
+    """Say that no policy of this name is built in."""
+    built_in = listed(POLICIES)
+    return f"There is no policy {name!r}.{nearest(name, POLICIES)} Built in: {built_in}."
+
+
 def _file(section: Section, folder: Path, name: str, *keys: str | int) -> Path:
     path = folder / name
     if not path.is_file():
         section.refuse(f"there is no file {name} beside the study.", *keys)
     return path
+
+
+def _output(top: Section, folder: Path) -> Path:
+    """Return the folder of the results: one of its own, so that its owner alone can read it."""
+    output = folder / (top.text("output") or "results")
+    own, results = folder.resolve(), output.resolve()
+    if results == own or results in own.parents:
+        what = "is the folder of the study itself" if results == own else "holds the study's folder"
+        top.refuse(
+            f"{what}; the results are for their owner alone, and need a folder of their own, such "
+            'as output = "results".',
+            "output",
+        )
+    return output
 
 
 def _data(section: Section, folder: Path) -> Path | str:
@@ -439,7 +479,9 @@ def _criteria(top: Section, folder: Path, variables: tuple[str, ...]) -> Criteri
             section.refuse("a policy has its own limits; leave this out.", key)
     policy, name = section.text("policy"), section.text("file")
     if name is None:
-        criteria = attempt((section, "policy"), Criteria.named, str(policy))
+        if policy not in POLICIES:
+            section.refuse(f'{no_policy(str(policy))} Yours: file = "policies.toml".', "policy")
+        criteria = Criteria.named(str(policy))
     else:
         file = _file(section, folder, name, "file")
         key = "file" if policy is None else "policy"

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from synrisk import bambi
+from synrisk.advice import place_of, setting
 from synrisk.archive import models_from_contents, models_to_contents, regressions_from_contents
 from synrisk.design import Design
 from synrisk.errors import (
@@ -625,7 +626,8 @@ def _check_binary_levels(confidential: Confidential) -> None:
             raise DataError(
                 f"The confidential data: {name!r} is text with two levels; say which one the "
                 "model's probability is of by listing it second: "
-                f"types={{{name!r}: [other, that]}}."
+                f"{setting('types', of=name, shown='[other, that]')}.",
+                about=place_of("types", name),
             )
 
 
@@ -673,4 +675,4 @@ def _check_renames(
     for column in {column for rename in renames.values() for column in rename}:
         holders = [name for name, table in tables.items() if column in table.columns]
         if not any(column in renames[name] for name in holders):
-            raise DrawsError(f"rename=: no table of draws has a column {column!r}.")
+            raise DrawsError(f"rename: no table of draws has a column {column!r}.")

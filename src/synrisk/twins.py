@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import gammaln
 
+from synrisk.advice import either, toml_text
 from synrisk.errors import DisclosureError
 from synrisk.preparation import Confidential
 from synrisk.release import Released
@@ -46,8 +47,13 @@ def refuse_twins(confidential: Confidential, release: Sequence[Released]) -> Non
                         f"Synthetic dataset {number}: the column {column!r} gives the synthesized "
                         f"{variable!r} away: in the confidential data it determines it (a "
                         "recoding, or a transform of the same values). Leave it out of the "
-                        "release; with it every risk computed here would be void."
+                        f"release{_how_to_drop(column)}; with it every risk computed here would be "
+                        "void."
                     )
+
+
+def _how_to_drop(column: str) -> str:
+    return either("", f" ([data] drop = [{toml_text(column)}])")
 
 
 def _comparable(dataset: Released) -> Released:

@@ -104,7 +104,7 @@ def test_files_that_no_run_wrote_are_not_overwritten(tmp_path):
     (out / "records.csv").write_text("mine", encoding="utf-8")
     done = synrisk("run", path)
     assert done.exit_code == 2
-    assert "holds records.csv, which no earlier run wrote" in done.stderr
+    assert "holds records.csv, and no manifest.json to tell" in done.stderr
     assert [file.name for file in out.iterdir()] == ["records.csv"]
     (out / "records.csv").rename(out / "manifest.json")
     assert synrisk("run", path).exit_code == 2
@@ -447,6 +447,7 @@ def test_mistakes_about_a_folder(tmp_path):
         ([tmp_path], "was not written by synrisk run"),
         ([out, "--kind", "public"], "--kind must be one of sharing, inside, both; got 'public'"),
         ([out, "--policy", "cell-of-7"], "There is no policy 'cell-of-7'"),
+        ([out, "--policy", "ours"], "Yours: --criteria policies.toml"),
     ):
         done = synrisk("report", *arguments)
         assert done.exit_code == 2

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are tho
 # A shell that runs jobs in the background has them ignore Ctrl-C; these must not.
 CODE = (
     "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    "from synrisk.cli import main; main()"
+    "from synrisk_command import main; main()"
 )
 
 
@@ -78,6 +78,30 @@ def check_whole(out):
         if file.name != "manifest.json"
     }
     assert found == manifest["outputs"]
+
+
+@pytest.mark.parametrize("module", ["synrisk", "numpy", "pandas", "typer", "synrisk.cli"])
+def test_interrupted_imports_say_so_without_a_traceback(module):
+    """Ctrl-C as soon as a module is looked for."""
+    code = f"""
+import os, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+"""
+    first, rest = CODE.split("; from ")
+    done = subprocess.run(
+        [sys.executable, "-c", f"{first}\n{code}\nfrom {rest}", "--version"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == "synrisk: Interrupted; no file was left half-written.\n"
+    assert (done.returncode, done.stdout) == (130, "")
 
 
 @pytest.mark.parametrize("moment", MOMENTS)

@@ -182,7 +182,7 @@ MISTAKES = {
     ),
     "top-code below the data": (
         lambda: evaluate(guesses=sr.Relative(5, within=(0, 40_000))),
-        "outside within=",
+        "outside within",
     ),
     "guesses as a range": (lambda: evaluate(guesses=range(5)), "guesses= takes"),
     "probabilities instead of logs": (

@@ -34,7 +34,7 @@ MISTAKES = {
     ),
     "text without quotes": (('"people.csv"', "people.csv"), "line 6: not TOML"),
     "a number in quotes": (("m = 2", 'm = "2"'), r"line 18, synthesis\.m: must be a whole number"),
-    "a key twice": (("m = 2", "m = 2\nm = 3"), "line 19: not TOML"),
+    "a key twice": (("m = 2", "m = 2\nm = 3"), r"line 19, synthesis\.m: .*line 18\."),
     "no data file": (
         ("people.csv", "poeple.csv"),
         r"line 6, data\.file: there is no file poeple\.csv beside the study",
@@ -50,6 +50,14 @@ MISTAKES = {
     "a file for a folder": (
         ('"out"', '"people.csv"'),
         r"line 3, output: .*people\.csv is a file; the results need a folder",
+    ),
+    "the study's own folder for the results": (
+        ('"out"', '"."'),
+        r"line 3, output: is the folder of the study itself.*output = \"results\"",
+    ),
+    "a folder above the study's for the results": (
+        ('"out"', '"../"'),
+        r"line 3, output: holds the study.*output = \"results\"",
     ),
     "misspelt predictor": (
         ("~ Spending", "~ Spendings"),
@@ -103,7 +111,7 @@ MISTAKES = {
     ),
     "policy that is not there": (
         ("lift = 50", 'policy = "cell-of-6"'),
-        r"line 24, criteria\.policy: .*Did you mean 'cell-of-",
+        r"line 24, criteria\.policy: .*Did you mean 'cell-of-.* Yours: file = \"policies\.toml\"",
     ),
     "policy and limits": (
         ("lift = 50", 'policy = "cell-of-5"\nlift = 50'),
@@ -145,6 +153,42 @@ MISTAKES = {
         ('id = "CaseID"\n', 'types.Region = "category"\n'),
         r"line 17, synthesis: .*'LogIncome' gives the synthesized 'Income' away.*drop = ",
     ),
+    "levels that a column does not hold": (
+        ('id = "CaseID"', 'id = "CaseID"\ntypes.Region = ["X", "Y"]'),
+        r"line 8, data\.types\.Region: .*holds 120 values .* \[data\] types\.Region = \[…\]\.$",
+    ),
+    "missing values": (
+        ("~ Spending", "~ Gaps"),
+        r'line 10, model\[1\]\.formula: .*Gaps \(1\)\..* use \[data\] missing = "drop" to leave',
+    ),
+    "stray text": (
+        ("~ Spending", "~ Stray"),
+        r"line 10, model\[1\]\.formula: .*those in row 4 of the data.*correct the data there",
+    ),
+    "stray text in numbers": (
+        ('id = "CaseID"', 'id = "CaseID"\ntypes.Stray = "numeric"'),
+        r"line 8, data\.types\.Stray: .*1 value is not \(row 4 of the data.*leave those rows out",
+    ),
+    "values beyond the bounds": (
+        ("below = 0.2, above = 0.2", "within = [0, 51]"),
+        r"line 21, risk\.guesses\.Income\.within: .*\d records have their confidential",
+    ),
+    "all levels of a number": (
+        ("{ relative = 5, below = 0.2, above = 0.2 }", '"all levels"'),
+        r"line 21, risk\.guesses\.Income: All levels cannot .*use \{ relative = 11 \}",
+    ),
+    "an estimator for other models": (
+        ("[risk]", '[risk]\nestimator = "exact"'),
+        r'line 21, risk\.estimator: \[risk\] estimator = "exact" is for gaussian',
+    ),
+    "an engine for other models": (
+        ("[synthesis]", '[fit]\nengine = "exact"\n[synthesis]'),
+        r'line 18, fit\.engine: .*\[fit\] engine = "auto" takes it',
+    ),
+    "a table of another kind": (
+        ('"people.csv"', '"study.toml"'),
+        r"line 6, data\.file: .*neither CSV .* Save it as one of these\.$",
+    ),
     "no model": (
         (STUDY[STUDY.index("[[model]]") : STUDY.index("[synthesis]")], ""),
         "no \\[\\[mod",
@@ -163,6 +207,9 @@ def test_mistakes(tmp_path, mistake):
     data = table()
     if mistake == "a column that gives another away":
         data = data.assign(LogIncome=data["Income"] ** 3)
+    if mistake in ("missing values", "stray text", "stray text in numbers"):
+        data["Gaps"] = data["Spending"].where(data.index != 3)
+        data["Stray"] = data["Spending"].astype(str).where(data.index != 3, "much")
     path = study_in(tmp_path, STUDY.replace(old, new), data)
     table()[["Income", "Spending"]].to_csv(tmp_path / "short.csv", index=False)
     done = synrisk("run", path)
@@ -171,8 +218,10 @@ def test_mistakes(tmp_path, mistake):
     assert done.stderr.startswith("synrisk: study.toml")
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
-    for value in (*data["Region"].unique(), *data["CaseID"].astype(str)):
+    for value in (*data["Region"].unique(), *data["CaseID"].astype(str), "much"):
         assert value not in done.stderr
+    python = r"\w=['{\[]|\w=[.;,)]|AllLevels|Criteria\.|synrisk\.fit|pass the frame"
+    assert not re.search(python, done.stderr)
     assert sorted(file.name for file in tmp_path.iterdir()) == [
         "people.csv",
         "short.csv",

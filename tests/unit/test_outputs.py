@@ -66,7 +66,7 @@ def test_a_failure_leaves_no_trace(tmp_path):
 
 def test_others_files_are_safe(tmp_path):
     (tmp_path / "mine.csv").write_text("mine", encoding="utf-8")
-    with pytest.raises(sr.FileError, match=r"holds mine\.csv, which no earlier run wrote"):
+    with pytest.raises(sr.FileError, match=r"holds mine\.csv, and no manifest\.json to tell"):
         write(tmp_path, "mine.csv")
     with pytest.raises(sr.FileError, match="is a file"):
         write(tmp_path / "mine.csv", "one.csv")
@@ -77,6 +77,23 @@ def test_others_files_are_safe(tmp_path):
     (folder / MANIFEST).write_text(json_text({"outputs": outputs}), encoding="utf-8")
     write(folder, "one.csv")
     assert (tmp_path / "mine.csv").exists()
+
+
+def test_a_folder_whose_manifest_does_not_vouch_for_a_file_says_so_and_what_to_do(tmp_path):
+    write(tmp_path, "one.csv")
+    manifest = (tmp_path / MANIFEST).read_text(encoding="utf-8")
+    (tmp_path / MANIFEST).unlink()
+    with pytest.raises(sr.FileError, match=r"holds one\.csv, and no manifest\.json.*delete them"):
+        write(tmp_path, "one.csv")
+    (tmp_path / MANIFEST).write_text("half", encoding="utf-8")
+    with pytest.raises(sr.FileError, match=r"manifest\.json, one\.csv, and its .* is damaged"):
+        write(tmp_path, "one.csv")
+    (tmp_path / MANIFEST).write_text(manifest, encoding="utf-8")
+    (tmp_path / "two.csv").write_text("mine", encoding="utf-8")
+    with pytest.raises(sr.FileError, match=r"holds two\.csv, which its manifest\.json does not"):
+        write(tmp_path, "one.csv", "two.csv")
+    (tmp_path / "two.csv").unlink()
+    write(tmp_path, "one.csv", "two.csv")
 
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path):

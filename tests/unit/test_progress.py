@@ -1,11 +1,13 @@
 import io
 import sys
+from threading import Event
 
 import pytest
 from helpers.cases import two_gaussians
+from numba import njit
 
 import synrisk as sr
-from synrisk.progress import bar, steps
+from synrisk.progress import COMPILING, bar, steps
 
 
 class Terminal(io.StringIO):
@@ -43,6 +45,23 @@ def test_steps_and_bars_share_one_display(monkeypatch):
     assert "Evaluating the risk" in terminal.getvalue()
     assert "7/7" in terminal.getvalue()
     assert "left: " in terminal.getvalue()
+
+
+def test_compilation_is_said_once_and_only_when_it_happens(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("synrisk.progress._said", Event())
+    with steps(True) as show, show("Evaluating the risk"):
+        pass
+    assert COMPILING not in terminal.getvalue()
+    tripled, halved = njit(lambda x: 3 * x), njit(lambda x: x / 2)
+    with steps(True) as show, show("Evaluating the risk"):
+        assert halved(3.0) == 1.5
+    assert terminal.getvalue().count(COMPILING) == 1
+    with steps(True) as show, show("Evaluating the risk"):
+        tripled(halved(3.0))
+    assert terminal.getvalue().count(COMPILING) == 1
 
 
 def test_steps_are_silent_where_nobody_looks(monkeypatch, capsys):

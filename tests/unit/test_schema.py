@@ -55,8 +55,12 @@ def test_codes_are_decoded():
 @pytest.mark.parametrize(
     ("values", "why"),
     [
-        (["1", "2", "3", "x"], "read as numbers"),
-        ([str(i) for i in range(60)], "read as numbers"),
+        (
+            ["1", "2", "x", "3"],
+            "numbers, and those in row 3 of the data.* leave those rows",
+        ),
+        (["1", "2", "x", "3", "y", "4"], "rows 3, 5 of the data, counted from 1"),
+        ([str(i) for i in range(60)], r"read as numbers\. Settle it: types={'v': 'numeric'}"),
         ([datetime.date(2020, 1, 1)] * 2, "type date"),
         ([1 + 2j, 3], "complex"),
         ([(1, 2), (3, 4)], "type tuple"),
@@ -74,11 +78,39 @@ def test_columns_that_must_be_settled(values, why):
         ({"v": "catgory"}, "must be 'category'"),
         ({"v": ["a"]}, "at least two"),
         ({"v": ["a", "a"]}, "each once"),
+        (
+            {"v": ["a", "c"]},
+            r"'v' holds 1 value \(1 distinct level\) that is not among its 2",
+        ),
+        ({"v": "numeric"}, "'v' should hold numbers, but 2 values are not"),
     ],
 )
 def test_bad_types(types, why):
     with pytest.raises((OptionError, DataError), match=why):
         settle(["a", "b"], types=types)
+
+
+def test_types_are_checked_on_columns_that_no_formula_uses():
+    frame = pd.DataFrame({"v": [1.0, 2.0], "sex": ["M", None]})
+    options = {"factors": (), "missing": "error"}
+    with pytest.raises(DataError, match=r"'sex' holds 1 value \(1 distinct level\)") as caught:
+        Schema.settle(frame, ["v"], types={"sex": ["X", "Y"]}, **options)
+    assert "M" not in str(caught.value)
+    with pytest.raises(DataError, match="'sex' should hold numbers"):
+        Schema.settle(frame, ["v"], types={"sex": "numeric"}, **options)
+    Schema.settle(frame, ["v"], types={"sex": ["M", "F"]}, **options)
+
+
+def test_stray_text_among_numbers_is_named_by_its_row():
+    values = ["1", "2", "secret", None, "4", "5"]
+    for types in (None, {"v": "numeric"}):
+        with pytest.raises(DataError, match=r"row 3 of the data, counted from 1") as caught:
+            settle(values, types=types)
+        assert "leave those rows out" in str(caught.value)
+        assert "secret" not in str(caught.value)
+    # Most of them text: it may well be a category.
+    with pytest.raises(DataError, match=r"rows 1, 2, 3, 4, 5, and 2 more of the data.*'category'"):
+        settle([*"abcdefg", "1"], types={"v": "numeric"})
 
 
 def test_missing_values():

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import synrisk as sr
-from synrisk.settings import line_index, parsed, read_settings, spelled
+from synrisk.advice import spelled
+from synrisk.settings import line_index, parsed, read_settings
 
 TEXT = '''\
 # A comment with [brackets] and key = "value"
@@ -132,7 +133,6 @@ def test_random_files(tables, array, multiline):
     ("text", "line"),
     [
         ("a = 1\nb = people.csv\n", 2),
-        ("a = 1\na = 2\n", 2),
         ("\n\n[data\n", 3),
         ('a = "open', 1),
         ("[a]\nb = [1,\n2", 3),
@@ -140,6 +140,23 @@ def test_random_files(tables, array, multiline):
 )
 def test_what_is_not_toml_is_refused_by_its_line(text, line):
     with pytest.raises(sr.SettingsError, match=rf"^study.toml, line {line}: not TOML"):
+        parsed(text, "study.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "first", "second"),
+    [
+        ("a = 1\n\na = 2\n", "a", 1, 3),
+        ('[data]\nfile = "x"\n[risk]\n[data]\n', "data", 1, 4),
+        ('a = 1\nb = 2\na = """\nx\n"""\n', "a", 1, 3),
+        ("[[model]]\nx = 1\n[[model]]\nx = 2\nx = 3\n", r"model\[2\]\.x", 4, 5),
+        ("a = { b = 1, b = 2 }\n", r"a\.b", 1, 1),
+        ("[risk]\nguesses = 11\nguesses.Income = 5\n", r"risk\.guesses", 2, 3),
+    ],
+)
+def test_a_key_that_stands_twice_is_named_with_both_lines(text, key, first, second):
+    where = rf"^study.toml, line {second}, {key}: stands already on line {first}\. Keep one"
+    with pytest.raises(sr.SettingsError, match=where):
         parsed(text, "study.toml")
 
 

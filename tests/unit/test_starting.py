@@ -1,5 +1,6 @@
 """Plans guessed from columns: every kind of table begins with a study that is read."""
 
+import re
 import tomllib
 
 import numpy as np
@@ -7,6 +8,7 @@ import pandas as pd
 import pytest
 
 import synrisk as sr
+from synrisk.formula import parse
 from synrisk.starting import guessed_text
 
 RNG = np.random.default_rng(0)
@@ -48,7 +50,11 @@ def models(study):
         (("owner", "region"), [("owner ~ region", "bernoulli")]),
         (("flag",), [("flag ~ 1", "bernoulli")]),
         (("region", "fixed"), [("region ~ 1", "categorical")]),
-        (("height", "odd name", "when", "lists"), [("height ~ 1", "gaussian")]),
+        (("height", "when", "lists"), [("height ~ 1", "gaussian")]),
+        (
+            ("height", "odd name"),
+            [("height ~ 1", "gaussian"), ("`odd name` ~ height", "gaussian")],
+        ),
     ],
 )
 def test_models_suit_the_columns(names, expected):
@@ -68,6 +74,30 @@ def test_names_and_paths_with_quotes_are_toml():
     study = tomllib.loads(guessed_text("study.toml", 'my "people" \\x.csv', frame))
     assert study["data"]["file"] == 'my "people" \\x.csv'
     assert study["data"]["drop"] == ['a "b" \\c']
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["annual income", "my var (x)", "$cost$", "💶", 'a "b" \\c', "two\nlines", "1st", "class"],
+)
+def test_names_that_are_no_identifiers_are_modelled(name):
+    frame = pd.DataFrame({name: COLUMNS["money"], "region": COLUMNS["region"]})
+    text = guessed_text("study.toml", "people.csv", frame)
+    (formula,) = (one["formula"] for one in tomllib.loads(text)["model"])
+    assert parse(formula).response == name
+    assert "Left out" not in text
+    # The commented choices are TOML too.
+    found = re.search(r"^# (guesses\..*)$", text, re.MULTILINE)
+    assert list(tomllib.loads(found[1])["guesses"]) == [name]
+
+
+def test_names_that_no_formula_can_write_are_named():
+    frame = pd.DataFrame({"height": COLUMNS["height"], "a`b\n": COLUMNS["money"]})
+    text = guessed_text("study.toml", "people.csv", frame)
+    assert models(tomllib.loads(text)) == [("height ~ 1", "gaussian")]
+    assert r"# Left out of the plan: 'a`b\n'. A formula cannot write" in text
+    with pytest.raises(sr.DataError, match=r"Left out of the plan: 'a`b\\n'.*rename it"):
+        guessed_text("study.toml", "people.csv", frame[["a`b\n"]])
 
 
 def test_a_table_without_anything_to_model_is_refused():

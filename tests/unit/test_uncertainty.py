@@ -172,7 +172,7 @@ def test_too_few_effective_draws_are_said_and_warned_of():
     assert not risk.records["reliable"].any()
     finding = risk.diagnostics().iloc[0]
     assert "8 draws carry the weight of" in finding["why"]
-    assert "synrisk.fit" in finding["what_to_do"]
+    assert "Let synrisk fit the models" in finding["what_to_do"]
 
 
 @pytest.mark.parametrize("n_draws", [1, 2, 3, 9])

@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from synrisk.advice import either, place_of, setting
 from synrisk.design import Design
 from synrisk.errors import FitError, OptionError
 from synrisk.executors import Executor
@@ -49,6 +50,8 @@ _CERTAIN = math.log(0.5)  # a class more probable than all others together
 DRAWS_AT_A_GUESS = 1000
 _DRAWS_A_PARAMETER = 20  # for the covariance of draws to be known
 _JUDGED_DRAWS = 1000  # where fewer are asked for than can be judged
+_GIVEN_DRAWS = either("Synthesizer.from_draws", '[[model]] draws = "draws.csv"')
+_OWN_PRIOR = either("Regression(..., prior='conjugate')", '[[model]] prior = "conjugate"')
 
 
 @dataclass(frozen=True, repr=False)
@@ -157,10 +160,10 @@ def fit_regression(
             f"{what}: the posterior is too far from normal to be drawn by importance sampling "
             f"(k̂ = {fitted.khat:.2f}, effective draws {fitted.ess:.0f} of {n_draws:,}). "
             + (
-                "Use engine='auto', which draws gaussian models exactly."
+                f"Use {setting('engine', 'auto')}, which draws gaussian models exactly."
                 if family.on_response_scale
                 else "Merge rare levels, leave predictors out, or narrow the priors; or draw it by "
-                "MCMC elsewhere and use Synthesizer.from_draws."
+                f"MCMC elsewhere and use {_GIVEN_DRAWS}."
             )
         )
     coefficients, auxiliary = task.own_scale(fitted.mode[None])
@@ -450,17 +453,19 @@ def _engine(asked: str, priors: Priors, family: Family, regression: Regression) 
     if conjugate_prior and not family.on_response_scale:
         raise OptionError(
             f"Formula {regression.formula!r}: the conjugate prior is for gaussian models; give it "
-            "to those alone, as Regression(..., prior='conjugate')."
+            f"to those alone, as {_OWN_PRIOR}."
         )
     if asked == "exact" and not family.on_response_scale:
         raise OptionError(
-            f"Formula {regression.formula!r}: engine='exact' is for gaussian models; engine='auto' "
-            "takes it where it can."
+            f"Formula {regression.formula!r}: {setting('engine', 'exact')} is for gaussian models; "
+            f"{setting('engine', 'auto')} takes it where it can.",
+            about=place_of("engine"),
         )
     if asked in ("laplace", "nuts") and conjugate_prior:
         raise OptionError(
             f"Formula {regression.formula!r}: the conjugate prior is drawn from exactly; use "
-            "engine='auto' or 'exact', or another prior."
+            f"{setting('engine', 'auto')} or 'exact', or another prior.",
+            about=place_of("engine"),
         )
     if asked == "auto":
         return "exact" if family.on_response_scale else "laplace"

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from synrisk.advice import place_of
 from synrisk.errors import GuessError, counted, listed, nearest
 from synrisk.guesses.additive import Additive
 from synrisk.guesses.all_levels import AllLevels, Neighbourhood
@@ -60,7 +61,7 @@ def _strategy(spec: Any) -> Guesses | int:
     if isinstance(spec, Guesses):
         return spec
     if isinstance(spec, int | np.integer) and not isinstance(spec, bool):
-        check_number("guesses=", int(spec))
+        check_number("guesses", int(spec))
         return int(spec)
     raise GuessError(
         "guesses= takes a whole number, a strategy (Relative, Additive, Interval, Values, "
@@ -70,7 +71,11 @@ def _strategy(spec: Any) -> Guesses | int:
 
 def lay_out(strategy: Guesses, target: Target) -> Grid:
     """Return the checked grid of `strategy` for `target`."""
-    return checked(strategy.grid(target), target)
+    try:
+        return checked(strategy.grid(target), target)
+    except GuessError as error:
+        error.about = error.about or place_of("guesses", target.name)
+        raise
 
 
 def for_target(strategy: Guesses | int, target: Target) -> Guesses:

@@ -6,9 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synrisk.advice import either
 from synrisk.errors import GuessError
 from synrisk.guesses.base import Grid, Guesses, Target
 from synrisk.schema import FloatArray
+
+_OTHERS = either(
+    "Relative, Additive, Interval or Values",
+    "{ relative = 11 }, or additive, interval or values",
+)
 
 
 @dataclass(frozen=True)
@@ -23,8 +29,8 @@ class AllLevels(Guesses):
         """Lay out the guesses."""
         if not target.is_whole:
             raise GuessError(
-                f"AllLevels cannot be used for {target.name!r}, which is continuous; use "
-                "Relative, Additive, Interval or Values."
+                f"{either('AllLevels', 'All levels')} cannot be guessed for {target.name!r}, which "
+                f"is continuous; use {_OTHERS}."
             )
         levels = self._levels(target)
         values = np.broadcast_to(levels, (len(target.truth), len(levels)))

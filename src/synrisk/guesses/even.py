@@ -7,9 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synrisk.advice import either, place_of
 from synrisk.errors import GuessError, counted
 from synrisk.guesses.base import Grid, Target, with_truth
 from synrisk.schema import Factor, FloatArray
+
+# Strategies, for messages.
+EVERY_LEVEL = either("AllLevels()", '"all levels"')
+SOME_VALUES = either("Values([...])", "{ values = [...] }")
+_A_TENTH = "below = 0.1, above = 0.1"
 
 
 @dataclass(frozen=True)
@@ -32,7 +38,9 @@ class Within:
         except (TypeError, ValueError):
             made = cls(np.nan, np.nan)
         if not made.low < made.high:
-            raise GuessError("within= takes (low, high) with low < high; None leaves a side open.")
+            ends = either("(low, high)", "[low, high]")
+            side = either("None leaves", "-inf and inf leave")
+            raise GuessError(f"within takes {ends} with low < high; {side} a side open.")
         return made
 
 
@@ -55,7 +63,7 @@ def check_width(strategy: str, below: float, above: float) -> None:
     if not good or below + above <= 0:
         raise GuessError(
             f"{strategy}: below and above must be numbers from 0, and not both 0 "
-            "(a tenth below and above is below=0.1, above=0.1)."
+            f"(a tenth below and above is {either('below=0.1, above=0.1', _A_TENTH)})."
         )
 
 
@@ -73,15 +81,16 @@ def even_grid(
     """Lay `n` guesses from `low` to `high` of each record, inside `within`, with the truth."""
     if isinstance(target.variable, Factor) and target.is_whole:
         raise GuessError(
-            f"{strategy} cannot be used for {target.name!r}, which is a factor; use AllLevels(), "
-            "or Values([...]) with some of its levels."
+            f"{strategy} guesses cannot be used for {target.name!r}, which is a factor; use "
+            f"{EVERY_LEVEL}, or {SOME_VALUES} with some of its levels."
         )
     n_beyond = int(((target.truth < within.low) | (target.truth > within.high)).sum())
     if n_beyond:
         raise GuessError(
-            f"Guesses for {target.name!r}: the confidential value of "
-            f"{counted(n_beyond, 'record is', 'records are')} outside within=; the truth must be "
-            "among the guesses."
+            f"Guesses for {target.name!r}: "
+            f"{counted(n_beyond, 'record has its', 'records have their')} confidential value "
+            "outside within; the truth must be among the guesses. Widen within, or leave it out.",
+            about=place_of("within", target.name),
         )
     low, high = np.maximum(low, within.low), np.minimum(high, within.high)
     if target.is_whole:
@@ -90,7 +99,7 @@ def even_grid(
     if n_empty:
         raise GuessError(
             f"Guesses for {target.name!r}: the range has no width for "
-            f"{counted(n_empty, 'record')}; widen it, or within=."
+            f"{counted(n_empty, 'record')}; widen it, or within."
         )
     values = low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, n)
     values[:, -1] = high

@@ -12,6 +12,7 @@ import pandas as pd
 
 from synrisk.errors import GuessError, counted
 from synrisk.guesses.base import Grid, Guesses, Target, with_truth
+from synrisk.guesses.even import EVERY_LEVEL
 from synrisk.schema import Factor, FloatArray
 
 
@@ -51,7 +52,8 @@ class Values(Guesses):
         if n_absent:
             raise GuessError(
                 f"Values for {target.name!r}: the level of {counted(n_absent, 'record')} is not "
-                "listed, and levels have no nearest one. Use AllLevels(), or list it."
+                "listed, and levels have no nearest one. "
+                f"Use {EVERY_LEVEL}, or list it."
             )
         filled = np.where(present, table, target.truth[:, None])
         return Grid(filled, np.argmax(same, axis=1).astype(np.int64), present)

@@ -1,0 +1,118 @@
+"""What a message says of a setting, in neutral form: spelled for Python, or for a study file.
+
+Code that raises does not know who reads: somebody at a prompt, who writes ``missing='drop'``, or
+somebody with a study file, where it is ``[data] missing = "drop"``. So a message holds both,
+marked, and whoever shows it takes one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TypeAlias
+
+# Where a value stands in a TOML file: keys, and positions in arrays from 0.
+Place: TypeAlias = tuple[str | int, ...]
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_MARKED = re.compile("\x02([^\x03]*)\x03")  # JSON between them, which escapes both
+# Argument → where a study file has it. None stands for the variable or column.
+_PLACES: dict[str, tuple[str | None, ...]] = {
+    "id": ("data", "id"),
+    "missing": ("data", "missing"),
+    "types": ("data", "types", None),
+    "engine": ("fit", "engine"),
+    "guesses": ("risk", "guesses", None),
+    "within": ("risk", "guesses", None, "within"),
+    "intruder_prior": ("risk", "prior"),
+    "estimator": ("risk", "estimator"),
+    "n_draws": ("risk", "n_draws"),
+    "rename": ("model", "rename", None),
+}
+_ARRAYS = ("model",)  # tables that begin with [[…]]
+_BY_NAME = ("types", "guesses", "rename")  # dicts in Python
+
+
+def place_of(name: str, of: str | None = None) -> Place:
+    """Return where a study file has an argument, of one variable or column if it has them."""
+    place = (of if key is None else key for key in _PLACES[name])
+    return tuple(key for key in place if key is not None)
+
+
+def setting(
+    name: str,
+    value: str | int | None = None,
+    *,
+    of: str | None = None,
+    shown: str | None = None,
+) -> str:
+    """Return an argument for a message, marked, with its value or without.
+
+    Parameters
+    ----------
+    name
+        What it is called in Python.
+    value
+        What to set it to.
+    of
+        The variable or column that it is set for.
+    shown
+        Words that stand for the value: ``[levels]``.
+
+    Examples
+    --------
+    >>> in_python(f"Use {setting('missing', 'drop')}.")
+    "Use missing='drop'."
+    >>> in_study(f"Use {setting('missing', 'drop')}.")
+    'Use [data] missing = "drop".'
+    """
+    table, *keys = place_of(name, of)
+    dotted, heading = spelled(tuple(keys)), f"[[{table}]]" if table in _ARRAYS else f"[{table}]"
+    by_name = of is not None and name in _BY_NAME
+    if value is None and shown is None:
+        return either(f"{name}[{of!r}]" if by_name else f"{name}=", f"{table}.{dotted}")
+    plain = shown or repr(value)
+    in_toml = shown or (toml_text(value) if isinstance(value, str) else str(value))
+    return either(
+        f"{name}={{{of!r}: {plain}}}" if by_name else f"{name}={plain}",
+        f"{heading} {dotted} = {in_toml}",
+    )
+
+
+def either(python: str, study: str) -> str:
+    """Return words for a message, marked: some for Python, others for a study file."""
+    return f"\x02{json.dumps([python, study])}\x03"
+
+
+def in_python(message: str) -> str:
+    """Return a message with what is marked in it as Python spells it."""
+    return _MARKED.sub(lambda found: str(json.loads(found[1])[0]), message)
+
+
+def in_study(message: str) -> str:
+    """Return a message with what is marked in it as a study file spells it."""
+    return _MARKED.sub(lambda found: str(json.loads(found[1])[1]), message)
+
+
+def spelled(place: Place) -> str:
+    """Return a place as TOML spells it, positions from 1: ``model[2].formula``."""
+    text = ""
+    for part in place:
+        if isinstance(part, int):
+            text += f"[{part + 1}]"
+        else:
+            quoted = toml_key(part)
+            text += f".{quoted}" if text else quoted
+    return text
+
+
+def toml_key(name: str) -> str:
+    """Return a key as TOML writes it, in quotes if need be."""
+    return name if _BARE_KEY.fullmatch(name) else toml_text(name)
+
+
+def toml_text(text: str) -> str:
+    """Return a text as TOML writes it, in quotes."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", escaped) + '"'
