@@ -33,7 +33,9 @@ UNJUDGED: Outcome = "cannot be judged"
 LEAST_SHARED = 10  # counts below are not told to outsiders, nor is what they leave of the whole
 _CONFIDENCE = 1.96
 _MEASURES: tuple[Measure, ...] = ("probability", "lift", "log_odds_range")
-KEYS = (*_MEASURES, "share", "variables")  # of a policy in TOML
+KEYS = (*_MEASURES, "share", "variables", "unchecked_release")  # of a policy in TOML
+_UNCHECKED = ("refuse", "accept")
+_DEFAULTS = (("share", 0.0), ("unchecked_release", "refuse"))
 _WANTED = {
     "probability": "a number from 0 to 1",
     "lift": "a number above 0 (2: the release at most doubles the probability)",
@@ -61,6 +63,11 @@ class Criteria:
     variables
         Limits on single variables: a `Criteria` for every synthesized variable, or a dict of them
         by name.
+    unchecked_release
+        What becomes of a release that could not be compared with its models, as where draws made
+        elsewhere are few: ``"refuse"`` (it cannot be judged), or ``"accept"`` it as if it had been
+        compared, because you know where it came from. What was found against it counts all the
+        same.
     name
         What the policy is called.
 
@@ -77,6 +84,7 @@ class Criteria:
     log_odds_range: float | None = field(default=None, kw_only=True)
     share: float = field(default=0.0, kw_only=True)
     variables: Criteria | Mapping[str, Criteria] | None = field(default=None, kw_only=True)
+    unchecked_release: Literal["refuse", "accept"] = field(default="refuse", kw_only=True)
     name: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -87,6 +95,9 @@ class Criteria:
                 if problem:
                     raise OptionError(f"Criteria: {key} {problem}")
                 object.__setattr__(self, key, float(value))
+        problem = _problem_of_unchecked(self.unchecked_release)
+        if problem:
+            raise OptionError(f"Criteria: unchecked_release {problem}")
         if self.name is not None and (not isinstance(self.name, str) or not self.name.strip()):
             raise OptionError(f"Criteria: name must be text; got {got(self.name)}.")
         if isinstance(self.variables, Mapping):
@@ -102,7 +113,7 @@ class Criteria:
         given = [
             f"{key}={value!r}"
             for key, value in vars(self).items()
-            if value is not None and not (key == "share" and value == 0)
+            if value is not None and (key, value) not in _DEFAULTS
         ]
         return f"Criteria({', '.join(given)})"
 
@@ -184,7 +195,12 @@ class Criteria:
         variables: Any = None
         if "variables" in section.values:
             variables = _variables_from(section.section("variables"))
-        given = _numbers_from(section, (*_MEASURES, "share"))
+        given: dict[str, Any] = dict(_numbers_from(section, (*_MEASURES, "share")))
+        if "unchecked_release" in section.values:
+            given["unchecked_release"] = section.values["unchecked_release"]
+            problem = _problem_of_unchecked(given["unchecked_release"])
+            if problem:
+                section.refuse(problem, "unchecked_release")
         return _made(section, {**given, "variables": variables, "name": name})
 
     def to_json(self) -> dict[str, Any]:
@@ -193,6 +209,8 @@ class Criteria:
         stored |= {str(measure): limit for measure, limit in self.limits.items()}
         if self.limits:
             stored["share"] = self.share
+        if self.unchecked_release != "refuse":
+            stored["unchecked_release"] = self.unchecked_release
         if isinstance(self.variables, Criteria):
             stored["variables"] = self.variables.to_json()
         elif self.variables is not None:
@@ -230,6 +248,12 @@ def _problem(key: str, value: object) -> str:
     return f"must be {_WANTED[key]}; got {shown}."
 
 
+def _problem_of_unchecked(value: object) -> str:
+    if isinstance(value, str) and value in _UNCHECKED:
+        return ""
+    return f"must be one of {listed(_UNCHECKED)}; got {got(value)}."
+
+
 def _problem_of_variables(variables: object) -> str:
     if variables is None:
         return ""
@@ -255,6 +279,8 @@ def _problem_of_variables(variables: object) -> str:
             )
         if one.variables is not None:
             return f"the limits on a variable ({name}) have no variables of their own."
+        if one.unchecked_release != "refuse":
+            return f"unchecked_release is of the whole release, not of a variable ({name})."
     return ""
 
 
@@ -293,6 +319,8 @@ def _of_variable(section: Section) -> Criteria:
     for key in ("log_odds_range", "variables"):
         if key in section.values:
             section.refuse("is of the joint guesses, not of a variable.", key)
+    if "unchecked_release" in section.values:
+        section.refuse("is of the whole release, not of a variable.", "unchecked_release")
     section.refuse_unknown(("probability", "lift", "share"))
     return _made(section, dict(_numbers_from(section, ("probability", "lift", "share"))))
 
@@ -459,7 +487,8 @@ class ReleaseReason(Reason):
     failures
         What `risk.release_check` found, for inside use.
     unchecked
-        The variables whose models could not be compared with the release.
+        The variables whose models could not be compared with the release, with the dataset where
+        others could.
     """
 
     failures: tuple[str, ...]
@@ -474,15 +503,16 @@ class ReleaseReason(Reason):
                 f"The release fails {counted(len(self.failures), 'check')} that it came from these "
                 "models, which the risk assumes."
             )
+        if self.unchecked:
+            accepted = " The criteria accept that." if self.outcome == PASSED else ""
+            return (
+                "Whether the release came from these models, which the risk assumes, could not be "
+                f"checked for {listed(self.unchecked)}.{accepted}"
+            )
         if self.outcome == UNJUDGED:
             return (
                 "Whether the release came from these models, which the risk assumes, was not "
                 "checked: the risk was evaluated with diagnostics=False."
-            )
-        if self.unchecked:
-            return (
-                "Whether the release came from these models, which the risk assumes, could not be "
-                f"checked for {listed(self.unchecked)}."
             )
         return "The release looks as if it came from these models, which the risk assumes."
 
@@ -623,7 +653,9 @@ def judge(
                     int((before & over).sum()) if measure == "probability" else 0,
                 )
             )
-    reasons.append(_release_reason(checks, variables))
+    reasons.append(
+        _release_reason(checks, variables, accept=criteria.unchecked_release == "accept")
+    )
     table = pd.DataFrame(states, index=records.index)
     return Verdict(criteria, tuple(reasons), table[(table != "within").any(axis=1)])
 
@@ -710,13 +742,27 @@ def _limit_reason(
     return LimitReason(outcome, of, measure, limit, share, n_records, n_over, some, n_before)
 
 
-def _release_reason(checks: ReleaseChecks | None, variables: tuple[str, ...]) -> ReleaseReason:
+def _release_reason(
+    checks: ReleaseChecks | None, variables: tuple[str, ...], *, accept: bool
+) -> ReleaseReason:
     if checks is None:
-        return ReleaseReason(UNJUDGED, (), variables)
-    known = checks.distance["d2"].notna()
-    compared = set(checks.distance.index.get_level_values("variable")[known])
-    unchecked = tuple(name for name in variables if name not in compared)
-    return ReleaseReason(UNJUDGED if checks.failures else PASSED, checks.failures, unchecked)
+        return ReleaseReason(UNJUDGED, (), ())
+    unchecked = _unchecked(checks, variables)
+    good = not checks.failures and (accept or not unchecked)
+    return ReleaseReason(PASSED if good else UNJUDGED, checks.failures, unchecked)
+
+
+def _unchecked(checks: ReleaseChecks, variables: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what was not compared: one dataset that was does not speak for another."""
+    missed: list[str] = []
+    for name in variables:
+        datasets = [d for variable, d in checks.distance.index if variable == name]
+        without = [d for variable, d in checks.unchecked if variable == name]
+        if len(without) == len(datasets):  # also where there is none
+            missed.append(name)
+        else:
+            missed += [f"{name} in dataset {number}" for number in without]
+    return tuple(missed)
 
 
 def _shareable(n: int, n_records: int) -> int | None:

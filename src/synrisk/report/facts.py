@@ -317,7 +317,29 @@ def _release_check(source: Source, told: Discretion) -> dict[str, Any] | None:
             strict=True,
         )
     ]
-    return {"failed": bool(source.checks.failures), "distance": distance, "copies": copies}
+    agreement = [
+        {
+            "variable": str(variable),
+            "dataset": int(dataset),
+            "n_rows": told.size(int(row["n_rows"])),
+            "agree": told.count(int(row["agree"]), int(row["n_rows"])),
+            "expected": told.count(round(row["expected"]), int(row["n_rows"])),
+            "result": "too many: was the column copied?" if copied else "as expected",
+        }
+        for (variable, dataset), row, copied in zip(
+            source.checks.agreement.index,
+            source.checks.agreement.to_dict("records"),
+            source.checks.agreeing,
+            strict=True,
+        )
+    ]
+    return {
+        "failed": bool(source.checks.failures),
+        "unchecked": bool(source.checks.unchecked),
+        "distance": distance,
+        "copies": copies,
+        "agreement": agreement,
+    }
 
 
 def _fit_result(p_smaller: float) -> str:
