@@ -166,9 +166,7 @@ def test_the_log_odds_range_is_that_of_the_joint():
 
 def test_too_few_effective_draws_are_said_and_warned_of():
     synthesizer, release = one_gaussian(n_draws=8)
-    with pytest.warns(
-        sr.ReliabilityWarning, match="2 findings.*error of b cannot be estimated"
-    ):
+    with pytest.warns(sr.ReliabilityWarning, match="2 findings.*error of b cannot be estimated"):
         risk = sr.attribute_risk(synthesizer, release)
     assert risk.records["mcse"].isna().all()
     assert not risk.records["reliable"].any()
