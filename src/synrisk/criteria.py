@@ -32,6 +32,7 @@ UNJUDGED: Outcome = "cannot be judged"
 
 LEAST_SHARED = 10  # counts below are not told to outsiders, nor is what they leave of the whole
 _CONFIDENCE = 1.96
+_NOT_EVALUATED = "not evaluated"
 _MEASURES: tuple[Measure, ...] = ("probability", "lift", "log_odds_range")
 KEYS = (*_MEASURES, "share", "variables", "unchecked_release")  # of a policy in TOML
 _UNCHECKED = ("refuse", "accept")
@@ -393,6 +394,11 @@ class LimitReason(Reason):
     n_before: int
 
     @property
+    def n_evaluated(self) -> int:
+        """How many records were evaluated."""
+        return self.n_records - self.undecided.get(_NOT_EVALUATED, 0)
+
+    @property
     def n_undecided(self) -> int:
         """Of how many records it cannot be said whether they exceed the limit."""
         return sum(self.undecided.values())
@@ -401,8 +407,11 @@ class LimitReason(Reason):
         """Return it in words; with `sharing` without small counts."""
         n_over, n_undecided = self._shared() if sharing else (self.n_over, self.n_undecided)
         text = f"For {self._people(n_over, sharing=sharing)} {self._exceeds(none=n_over == 0)}"
+        whom = "them" if self.n_evaluated == self.n_records else "all"
         if self.n_over or self.share:
-            text += f"; it may for {f'{_percent(self.share)} of them' if self.share else 'nobody'}"
+            text += (
+                f"; it may for {f'{_percent(self.share)} of {whom}' if self.share else 'nobody'}"
+            )
         if self.n_undecided:
             about = "about " if sharing else ""
             others = "others" if n_undecided is None else f"{about}{n_undecided:,}"
@@ -417,21 +426,32 @@ class LimitReason(Reason):
 
     def _people(self, n_over: int | None, *, sharing: bool) -> str:
         few = f"fewer than {LEAST_SHARED}"
-        hidden = sharing and self.n_records < LEAST_SHARED
-        everyone = f"{few if hidden else f'{self.n_records:,}'} people"
+        everyone = self._everyone(sharing=sharing)
         if n_over == 0:
             return f"none of {everyone}"
-        if n_over == self.n_records:
-            return f"all {everyone}"
+        if n_over == self.n_evaluated:
+            return f"all {everyone.removeprefix('the ')}"
         if n_over is not None and sharing:
             return f"about {n_over:,} of {everyone}"
         if n_over is not None:
-            return f"{n_over:,} of {everyone} ({_percent(n_over / self.n_records)})"
-        if hidden:
+            return f"{n_over:,} of {everyone} ({_percent(n_over / self.n_evaluated)})"
+        # Beside a share the outcome bounds the number from one side, so no bound is told.
+        if self.share:
+            return f"{'' if self.outcome == FAILED else 'no '}more of {everyone} than may"
+        if self.n_evaluated < LEAST_SHARED:
             return f"some of {everyone}"
-        if self.n_over < LEAST_SHARED:
-            return f"{few} of {everyone}"
-        return f"all but {few} of {everyone}"
+        return f"{few if self.n_over < LEAST_SHARED else f'all but {few}'} of {everyone}"
+
+    def _everyone(self, *, sharing: bool) -> str:
+        """Return of how many people the limit was looked at."""
+        n, n_records = self.n_evaluated, self.n_records
+        if sharing and n < LEAST_SHARED:
+            return f"fewer than {LEAST_SHARED} people{'' if n == n_records else ' evaluated'}"
+        if n == n_records:
+            return f"{n:,} people"
+        if sharing and n > n_records - LEAST_SHARED:
+            return f"the people evaluated (nearly all {n_records:,})"
+        return f"the {n:,} people evaluated (there are {n_records:,})"
 
     def _exceeds(self, *, none: bool) -> str:
         what = "true values" if self.of == "joint" else f"true {self.of}"
@@ -649,7 +669,7 @@ def judge(
                     limits.share,
                     n_records,
                     int(over.sum()),
-                    {**why, "not evaluated": n_records - len(records)},
+                    {**why, _NOT_EVALUATED: n_records - len(records)},
                     int((before & over).sum()) if measure == "probability" else 0,
                 )
             )

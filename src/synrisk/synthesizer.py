@@ -39,7 +39,7 @@ from synrisk.fitting import (
 from synrisk.interchange import read_draws, split_rename
 from synrisk.io import TableLike, read_table
 from synrisk.likelihood import Nodes
-from synrisk.model import Model, describe_models
+from synrisk.model import Model, describe_models, saturation_notes
 from synrisk.plan import Plan, Regression
 from synrisk.posterior import Posterior, parameter_names
 from synrisk.preparation import Confidential
@@ -373,7 +373,9 @@ class Synthesizer:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a user of these models should know."""
-        return tuple(note for model in self.models if model.fit for note in model.fit.notes)
+        fitted = [note for model in self.models if model.fit for note in model.fit.notes]
+        saturated = [n for model in self.models for n in saturation_notes(model, self.n_records)]
+        return (*fitted, *saturated)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save plan, confidential data and draws to a NetCDF file that its owner alone can read."""

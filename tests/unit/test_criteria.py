@@ -115,6 +115,26 @@ def test_records_that_were_not_evaluated_are_undecided():
     assert judged.reasons[0].undecided == {"not evaluated": 10}
     assert verdict(table, n_records=40, probability=0.2, share=0.25).outcome == "passed"
     assert verdict(records([0.3]), n_records=40, probability=0.2).outcome == "failed"
+    assert judged.sentences()[0].startswith("For none of the 30 people evaluated (there are 40) ")
+    over = verdict(records([0.3] * 15 + [0.05] * 15), n_records=40, probability=0.2, share=0.1)
+    assert over.sentences()[0] == (
+        "For 15 of the 30 people evaluated (there are 40) (50 %) an intruder's probability of the "
+        "true values exceeds 0.2; it may for 10 % of all; for 10 this cannot be said (not "
+        "evaluated)."
+    )
+    nearly = verdict(records([0.3] * 15 + [0.05] * 22), n_records=40, probability=0.2)
+    words = nearly.sentences(sharing=True)[0]
+    assert words.startswith("For about 20 of the people evaluated (nearly all 40) an intruder's")
+
+
+@pytest.mark.parametrize(("n_over", "share"), [(9, 0.08), (3, 0.02), (95, 0.96), (96, 0.95)])
+def test_a_share_and_an_outcome_do_not_give_a_small_count_away(n_over, share):
+    table = records([0.3] * n_over + [0.05] * (100 - n_over))
+    words = verdict(table, probability=0.2, share=share).sentences(sharing=True)
+    told = next(one for one in words if "exceeds" in one)
+    more = "more" if n_over > 100 * share else "no more"
+    assert told.startswith(f"For {more} of 100 people than may an intruder's probability")
+    assert "fewer than" not in told
 
 
 def test_a_release_that_is_not_of_the_models_cannot_be_judged_but_may_fail():

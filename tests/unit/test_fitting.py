@@ -555,3 +555,13 @@ def test_a_response_may_be_in_any_unit(unit, engine):
 def test_the_conjugate_prior_is_for_gaussian_models():
     with pytest.raises(sr.OptionError, match="for gaussian models"):
         sr.fit(sr.Regression("k ~ x", "poisson"), people(), prior="conjugate")
+
+
+def test_a_level_for_each_record_is_said():
+    data = people(60)
+    data["name"] = pd.Categorical([f"n{k}" for k in range(60)])
+    synthesizer = sr.fit(sr.Regression("b ~ name"), data, seed=1, n_draws=20)
+    (note,) = synthesizer.notes
+    assert "name, a predictor of b, has 60 levels for 60 records" in note
+    assert note in sr.attribute_risk(synthesizer, synthesizer.synthesize(seed=1)).notes
+    assert sr.fit(sr.Regression("b ~ r"), data, seed=1, n_draws=20).notes == ()

@@ -391,6 +391,19 @@ def test_a_fixed_range_is_told_inside_only(tmp_path):
     assert "1.234" not in " ".join(written(risk, tmp_path)[1]["guesses"][0]["lines"])
 
 
+def test_truths_that_took_a_fixed_guesss_place_are_told(tmp_path):
+    synthesizer, release = two_gaussians(200)
+    risk = sr.attribute_risk(synthesizer, release, guesses={"b": sr.Interval(5, -10.0, 30.0)})
+    assert "for 200 records the truth took the place of the nearest guess" in " ".join(risk.notes)
+    risk.save(tmp_path / "risk.nc")
+    for one in (risk, sr.AttributeRisk.load(tmp_path / "risk.nc")):
+        _, shared = written(one, tmp_path)
+        fixed, replaced = shared["guesses"][0]["lines"]
+        assert fixed == "The same range for every person, chosen without the truth."
+        assert replaced.endswith("of the nearest guess for all but fewer than 10 of 200 people.")
+        assert "took the place" not in " ".join(shared["notes"])
+
+
 def test_a_copied_release_fails_in_words(tmp_path):
     data = people(200)
     synthesizer = sr.fit([sr.Regression("b ~ x")], data, n_draws=200, seed=1)

@@ -16,6 +16,7 @@ import pandas as pd
 from synrisk.checks import TAIL, ReleaseChecks
 from synrisk.criteria import Verdict
 from synrisk.errors import listed
+from synrisk.guesses.base import replaced_note
 from synrisk.intruder import FromModel, Prior, Table
 from synrisk.plots.numbers import JOINT, Drawn, Numbers
 from synrisk.release import Released
@@ -220,7 +221,7 @@ def _guesses(source: Source, axis: int, told: Discretion) -> dict[str, Any]:
         n_guesses = f"{mean:.1f} on average"
     lines: list[str] = []
     family = drawn.labels.families[axis]
-    if not grid.around_truth and not family.is_continuous:
+    if not grid.around_truth and not family.is_continuous and not grid.n_replaced:
         lines.append("The same for every person: every level or value that was listed.")
     elif len(grid.values) < told.least:
         lines.append(f"Of {FEW} people: nothing is told.")
@@ -238,9 +239,14 @@ def _reach(source: Source, axis: int, told: Discretion) -> list[str]:
     high = np.where(grid.present, grid.values, -np.inf).max(axis=1)
     if not grid.around_truth:
         own = "The same range for every person"
+        n = len(truth)
+        given_way = (
+            f"The truth took the place of the nearest guess for {told.count(grid.n_replaced, n)} "
+            f"of {told.people(n)}."
+        )
         if told.sharing:  # its ends may be the least and the largest of the confidential values
-            return [f"{own}, chosen without the truth."]
-        return [f"{own}: from {number(np.median(low))} to {number(np.median(high))}."]
+            return [f"{own}, chosen without the truth.", given_way]
+        return [f"{own}: from {number(np.median(low))} to {number(np.median(high))}.", given_way]
     lines = [_relative_to_truth(low, high, truth, told)]
     first, middle, last = (told.quantile(values, 0.5) for values in (low, truth, high))
     width = told.quantile(high - low, 0.5)
@@ -393,13 +399,15 @@ def _notes(source: Source, told: Discretion) -> list[str]:
     if not told.sharing:
         return others
     # A note on separation says that all records of a level share an outcome; one on the guesses of
-    # few records would come and go with one of them.
+    # few records would come and go with one of them; how many truths took a guess's place stands
+    # with the guesses.
     of_grids = {note for grid in source.drawn.grids for note in grid.notes}
-    kept = [
-        told.blurred(note, n)
-        for note in others
-        if note not in synthesizer.notes and not (note in of_grids and FEW in told.blurred(note, n))
-    ]
+    of_grids = {note for note in of_grids if FEW in told.blurred(note, n)}
+    for name, grid in zip(source.drawn.labels.names, source.drawn.grids, strict=True):
+        of_grids |= set(replaced_note(name, grid.n_replaced))
+    of_fits = {note for model in synthesizer.models if model.fit for note in model.fit.notes}
+    left_out = of_grids | of_fits
+    kept = [told.blurred(note, n) for note in others if note not in left_out]
     shaky = [m.regression.response for m in synthesizer.models if m.fit and m.fit.notes]
     if shaky:
         kept.append(
