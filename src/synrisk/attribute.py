@@ -326,6 +326,8 @@ class AttributeRisk:
             "prior": prior_to_json(evaluation.prior),
             "with_errors": result.errors is not None,
             "around_truth": [grid.around_truth for grid in self._grids],
+            "n_replaced": [grid.n_replaced for grid in self._grids],
+            "grid_notes": [list(grid.notes) for grid in self._grids],
             "fitted": fitted,
         }
         arrays |= {
@@ -373,6 +375,9 @@ class AttributeRisk:
                 arrays[f"truth_{k}"],
                 arrays[f"present_{k}"],
                 meta["around_truth"][k],
+                # Not in files of before they were kept.
+                tuple(meta["grid_notes"][k]) if "grid_notes" in meta else (),
+                meta["n_replaced"][k] if "n_replaced" in meta else 0,
             )
             for k in variables
         )

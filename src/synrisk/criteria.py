@@ -32,8 +32,11 @@ UNJUDGED: Outcome = "cannot be judged"
 
 LEAST_SHARED = 10  # counts below are not told to outsiders, nor is what they leave of the whole
 _CONFIDENCE = 1.96
+_NOT_EVALUATED = "not evaluated"
 _MEASURES: tuple[Measure, ...] = ("probability", "lift", "log_odds_range")
-KEYS = (*_MEASURES, "share", "variables")  # of a policy in TOML
+KEYS = (*_MEASURES, "share", "variables", "unchecked_release")  # of a policy in TOML
+_UNCHECKED = ("refuse", "accept")
+_DEFAULTS = (("share", 0.0), ("unchecked_release", "refuse"))
 _WANTED = {
     "probability": "a number from 0 to 1",
     "lift": "a number above 0 (2: the release at most doubles the probability)",
@@ -61,6 +64,11 @@ class Criteria:
     variables
         Limits on single variables: a `Criteria` for every synthesized variable, or a dict of them
         by name.
+    unchecked_release
+        What becomes of a release that could not be compared with its models, as where draws made
+        elsewhere are few: ``"refuse"`` (it cannot be judged), or ``"accept"`` it as if it had been
+        compared, because you know where it came from. What was found against it counts all the
+        same.
     name
         What the policy is called.
 
@@ -77,6 +85,7 @@ class Criteria:
     log_odds_range: float | None = field(default=None, kw_only=True)
     share: float = field(default=0.0, kw_only=True)
     variables: Criteria | Mapping[str, Criteria] | None = field(default=None, kw_only=True)
+    unchecked_release: Literal["refuse", "accept"] = field(default="refuse", kw_only=True)
     name: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -87,6 +96,9 @@ class Criteria:
                 if problem:
                     raise OptionError(f"Criteria: {key} {problem}")
                 object.__setattr__(self, key, float(value))
+        problem = _problem_of_unchecked(self.unchecked_release)
+        if problem:
+            raise OptionError(f"Criteria: unchecked_release {problem}")
         if self.name is not None and (not isinstance(self.name, str) or not self.name.strip()):
             raise OptionError(f"Criteria: name must be text; got {got(self.name)}.")
         if isinstance(self.variables, Mapping):
@@ -102,7 +114,7 @@ class Criteria:
         given = [
             f"{key}={value!r}"
             for key, value in vars(self).items()
-            if value is not None and not (key == "share" and value == 0)
+            if value is not None and (key, value) not in _DEFAULTS
         ]
         return f"Criteria({', '.join(given)})"
 
@@ -184,7 +196,12 @@ class Criteria:
         variables: Any = None
         if "variables" in section.values:
             variables = _variables_from(section.section("variables"))
-        given = _numbers_from(section, (*_MEASURES, "share"))
+        given: dict[str, Any] = dict(_numbers_from(section, (*_MEASURES, "share")))
+        if "unchecked_release" in section.values:
+            given["unchecked_release"] = section.values["unchecked_release"]
+            problem = _problem_of_unchecked(given["unchecked_release"])
+            if problem:
+                section.refuse(problem, "unchecked_release")
         return _made(section, {**given, "variables": variables, "name": name})
 
     def to_json(self) -> dict[str, Any]:
@@ -193,6 +210,8 @@ class Criteria:
         stored |= {str(measure): limit for measure, limit in self.limits.items()}
         if self.limits:
             stored["share"] = self.share
+        if self.unchecked_release != "refuse":
+            stored["unchecked_release"] = self.unchecked_release
         if isinstance(self.variables, Criteria):
             stored["variables"] = self.variables.to_json()
         elif self.variables is not None:
@@ -230,6 +249,12 @@ def _problem(key: str, value: object) -> str:
     return f"must be {_WANTED[key]}; got {shown}."
 
 
+def _problem_of_unchecked(value: object) -> str:
+    if isinstance(value, str) and value in _UNCHECKED:
+        return ""
+    return f"must be one of {listed(_UNCHECKED)}; got {got(value)}."
+
+
 def _problem_of_variables(variables: object) -> str:
     if variables is None:
         return ""
@@ -255,6 +280,8 @@ def _problem_of_variables(variables: object) -> str:
             )
         if one.variables is not None:
             return f"the limits on a variable ({name}) have no variables of their own."
+        if one.unchecked_release != "refuse":
+            return f"unchecked_release is of the whole release, not of a variable ({name})."
     return ""
 
 
@@ -293,6 +320,8 @@ def _of_variable(section: Section) -> Criteria:
     for key in ("log_odds_range", "variables"):
         if key in section.values:
             section.refuse("is of the joint guesses, not of a variable.", key)
+    if "unchecked_release" in section.values:
+        section.refuse("is of the whole release, not of a variable.", "unchecked_release")
     section.refuse_unknown(("probability", "lift", "share"))
     return _made(section, dict(_numbers_from(section, ("probability", "lift", "share"))))
 
@@ -365,6 +394,11 @@ class LimitReason(Reason):
     n_before: int
 
     @property
+    def n_evaluated(self) -> int:
+        """How many records were evaluated."""
+        return self.n_records - self.undecided.get(_NOT_EVALUATED, 0)
+
+    @property
     def n_undecided(self) -> int:
         """Of how many records it cannot be said whether they exceed the limit."""
         return sum(self.undecided.values())
@@ -373,8 +407,11 @@ class LimitReason(Reason):
         """Return it in words; with `sharing` without small counts."""
         n_over, n_undecided = self._shared() if sharing else (self.n_over, self.n_undecided)
         text = f"For {self._people(n_over, sharing=sharing)} {self._exceeds(none=n_over == 0)}"
+        whom = "them" if self.n_evaluated == self.n_records else "all"
         if self.n_over or self.share:
-            text += f"; it may for {f'{_percent(self.share)} of them' if self.share else 'nobody'}"
+            text += (
+                f"; it may for {f'{_percent(self.share)} of {whom}' if self.share else 'nobody'}"
+            )
         if self.n_undecided:
             about = "about " if sharing else ""
             others = "others" if n_undecided is None else f"{about}{n_undecided:,}"
@@ -389,21 +426,32 @@ class LimitReason(Reason):
 
     def _people(self, n_over: int | None, *, sharing: bool) -> str:
         few = f"fewer than {LEAST_SHARED}"
-        hidden = sharing and self.n_records < LEAST_SHARED
-        everyone = f"{few if hidden else f'{self.n_records:,}'} people"
+        everyone = self._everyone(sharing=sharing)
         if n_over == 0:
             return f"none of {everyone}"
-        if n_over == self.n_records:
-            return f"all {everyone}"
+        if n_over == self.n_evaluated:
+            return f"all {everyone.removeprefix('the ')}"
         if n_over is not None and sharing:
             return f"about {n_over:,} of {everyone}"
         if n_over is not None:
-            return f"{n_over:,} of {everyone} ({_percent(n_over / self.n_records)})"
-        if hidden:
+            return f"{n_over:,} of {everyone} ({_percent(n_over / self.n_evaluated)})"
+        # Beside a share the outcome bounds the number from one side, so no bound is told.
+        if self.share:
+            return f"{'' if self.outcome == FAILED else 'no '}more of {everyone} than may"
+        if self.n_evaluated < LEAST_SHARED:
             return f"some of {everyone}"
-        if self.n_over < LEAST_SHARED:
-            return f"{few} of {everyone}"
-        return f"all but {few} of {everyone}"
+        return f"{few if self.n_over < LEAST_SHARED else f'all but {few}'} of {everyone}"
+
+    def _everyone(self, *, sharing: bool) -> str:
+        """Return of how many people the limit was looked at."""
+        n, n_records = self.n_evaluated, self.n_records
+        if sharing and n < LEAST_SHARED:
+            return f"fewer than {LEAST_SHARED} people{'' if n == n_records else ' evaluated'}"
+        if n == n_records:
+            return f"{n:,} people"
+        if sharing and n > n_records - LEAST_SHARED:
+            return f"the people evaluated (nearly all {n_records:,})"
+        return f"the {n:,} people evaluated (there are {n_records:,})"
 
     def _exceeds(self, *, none: bool) -> str:
         what = "true values" if self.of == "joint" else f"true {self.of}"
@@ -459,7 +507,8 @@ class ReleaseReason(Reason):
     failures
         What `risk.release_check` found, for inside use.
     unchecked
-        The variables whose models could not be compared with the release.
+        The variables whose models could not be compared with the release, with the dataset where
+        others could.
     """
 
     failures: tuple[str, ...]
@@ -474,15 +523,16 @@ class ReleaseReason(Reason):
                 f"The release fails {counted(len(self.failures), 'check')} that it came from these "
                 "models, which the risk assumes."
             )
+        if self.unchecked:
+            accepted = " The criteria accept that." if self.outcome == PASSED else ""
+            return (
+                "Whether the release came from these models, which the risk assumes, could not be "
+                f"checked for {listed(self.unchecked)}.{accepted}"
+            )
         if self.outcome == UNJUDGED:
             return (
                 "Whether the release came from these models, which the risk assumes, was not "
                 "checked: the risk was evaluated with diagnostics=False."
-            )
-        if self.unchecked:
-            return (
-                "Whether the release came from these models, which the risk assumes, could not be "
-                f"checked for {listed(self.unchecked)}."
             )
         return "The release looks as if it came from these models, which the risk assumes."
 
@@ -619,11 +669,13 @@ def judge(
                     limits.share,
                     n_records,
                     int(over.sum()),
-                    {**why, "not evaluated": n_records - len(records)},
+                    {**why, _NOT_EVALUATED: n_records - len(records)},
                     int((before & over).sum()) if measure == "probability" else 0,
                 )
             )
-    reasons.append(_release_reason(checks, variables))
+    reasons.append(
+        _release_reason(checks, variables, accept=criteria.unchecked_release == "accept")
+    )
     table = pd.DataFrame(states, index=records.index)
     return Verdict(criteria, tuple(reasons), table[(table != "within").any(axis=1)])
 
@@ -710,13 +762,27 @@ def _limit_reason(
     return LimitReason(outcome, of, measure, limit, share, n_records, n_over, some, n_before)
 
 
-def _release_reason(checks: ReleaseChecks | None, variables: tuple[str, ...]) -> ReleaseReason:
+def _release_reason(
+    checks: ReleaseChecks | None, variables: tuple[str, ...], *, accept: bool
+) -> ReleaseReason:
     if checks is None:
-        return ReleaseReason(UNJUDGED, (), variables)
-    known = checks.distance["d2"].notna()
-    compared = set(checks.distance.index.get_level_values("variable")[known])
-    unchecked = tuple(name for name in variables if name not in compared)
-    return ReleaseReason(UNJUDGED if checks.failures else PASSED, checks.failures, unchecked)
+        return ReleaseReason(UNJUDGED, (), ())
+    unchecked = _unchecked(checks, variables)
+    good = not checks.failures and (accept or not unchecked)
+    return ReleaseReason(PASSED if good else UNJUDGED, checks.failures, unchecked)
+
+
+def _unchecked(checks: ReleaseChecks, variables: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what was not compared: one dataset that was does not speak for another."""
+    missed: list[str] = []
+    for name in variables:
+        datasets = [d for variable, d in checks.distance.index if variable == name]
+        without = [d for variable, d in checks.unchecked if variable == name]
+        if len(without) == len(datasets):  # also where there is none
+            missed.append(name)
+        else:
+            missed += [f"{name} in dataset {number}" for number in without]
+    return tuple(missed)
 
 
 def _shareable(n: int, n_records: int) -> int | None:

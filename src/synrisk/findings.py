@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from synrisk.checks import ReleaseChecks
-from synrisk.errors import counted
+from synrisk.errors import counted, listed
 from synrisk.estimators import LEAST_RELEASE_ESS, Importance, Stacked
 from synrisk.fitting.importance import are_reliable
 from synrisk.result import RiskArrays
@@ -75,7 +75,27 @@ def findings(
             )
             for failure in checks.failures
         ]
+        found += _about_unchecked(checks)
     return pd.DataFrame([vars(one) for one in found], columns=["what", "why", "what_to_do"])
+
+
+def _about_unchecked(checks: ReleaseChecks) -> list[Finding]:
+    """Say which models could not be compared with the release."""
+    by_variable: dict[str, list[int]] = {}
+    for variable, number in checks.unchecked:
+        by_variable.setdefault(variable, []).append(number)
+    return [
+        Finding(
+            f"Whether the release came from the model of {variable} could not be checked (dataset "
+            f"{listed(map(str, numbers))}).",
+            "The synthetic rows do not carry a fit of this model (they are too few, or a predictor "
+            "is constant among them), or draws that were made elsewhere are fewer than 20 for each "
+            "parameter.",
+            "Evaluate whole datasets, with more draws; or, if you know that these models made "
+            "them, say so in the criteria: unchecked_release='accept'.",
+        )
+        for variable, numbers in by_variable.items()
+    ]
 
 
 def _about_release_weights(name: str, estimate: Importance) -> list[Finding]:

@@ -46,6 +46,29 @@ class Model:
         return self.regression.distribution.name
 
 
+def saturation_notes(model: Model, n_records: int) -> tuple[str, ...]:
+    """Say where a model has about a coefficient a record: it repeats single values."""
+    response, columns = model.regression.response, model.design.columns
+    levels: dict[str, int] = {}
+    for column in columns:
+        if len(column.parts) == 1 and column.parts[0].level is not None:
+            factor = column.public.rpartition("[")[0]
+            levels[factor] = levels.get(factor, 1) + 1
+    notes = [
+        f"{factor}, a predictor of {response}, has {n:,} levels for {n_records:,} records: about a "
+        "coefficient for each record, so the model repeats single values. Merge its levels, or "
+        "leave it out."
+        for factor, n in levels.items()
+        if 2 * n > n_records
+    ]
+    if not notes and 2 * len(columns) > n_records:
+        notes.append(
+            f"The model of {response} has {len(columns):,} coefficients for {n_records:,} records, "
+            "about one for each, so it repeats single values. Leave predictors out."
+        )
+    return tuple(notes)
+
+
 def describe_models(models: Sequence[Model], schema: Schema) -> pd.DataFrame:
     """Return a row a parameter, with its posterior and how it was fitted."""
     rows = [row for model in models for row in _described(model, schema)]

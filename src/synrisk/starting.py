@@ -67,6 +67,7 @@ lift = 2                    # the release at most doubles an intruder's probabil
 # log_odds_range = 1        # the most that the release may move the log odds of two guesses
 # share = 0.001             # the share of the records that may exceed each limit; 0 by default
 variables = {{ lift = 2 }}    # of every variable; or variables.{first} = {{ probability = 0.5 }}
+# unchecked_release = "accept"  # where it cannot be checked that the models made it
 # policy = "cell-of-5"      # instead of limits: a built-in policy,
 # file = "policies.toml"    # or one of a file of yours
 

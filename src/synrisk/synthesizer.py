@@ -30,8 +30,10 @@ from synrisk.executors import Executor, workers
 from synrisk.fitting import (
     Evidence,
     Refit,
+    draws_for_moments,
     evidence_of_regression,
     fit_regression,
+    moments_of_draws,
     moments_of_regression,
     nodes_of_regression,
     refit_regression,
@@ -40,7 +42,7 @@ from synrisk.inference import inference_table, is_inference
 from synrisk.interchange import read_draws, split_rename
 from synrisk.io import TableLike, read_table
 from synrisk.likelihood import Nodes
-from synrisk.model import Model, describe_models
+from synrisk.model import Model, describe_models, saturation_notes
 from synrisk.plan import Plan, Regression
 from synrisk.posterior import Posterior, parameter_names
 from synrisk.preparation import Confidential
@@ -321,17 +323,52 @@ class Synthesizer:
             executor,
         )
 
-    def moments(
-        self, model: Model, datasets: Sequence[Released], executor: Executor, *, confidential: bool
+    def moments_given_everybody(
+        self, model: Model, executor: Executor
     ) -> tuple[FloatArray, FloatArray] | None:
-        """Return centre and covariance of a model's posterior given datasets, or with everybody."""
-        assert model.fit is not None  # noqa: S101 - asked of fitted models alone
+        """Return centre and covariance of a model's posterior, None where draws are too few.
+
+        Those of a fit are of standardised parameters, those of draws made elsewhere of their own.
+        """
+        if model.fit is None:
+            return moments_of_draws(model.posterior)
         return moments_of_regression(
             model.regression,
             self.schema.variables[model.regression.response],
             model.fit,
-            self._tables(model, datasets, confidential=confidential),
+            self._tables(model, [], confidential=True),
             executor,
+        )
+
+    def moments_given_release(
+        self, model: Model, released: Released, executor: Executor
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Return the same given the rows of one dataset alone.
+
+        Draws made elsewhere have a prior that is not known; weak ones stand for it.
+        """
+        tables = self._tables(model, [released], confidential=False)
+        variable = self.schema.variables[model.regression.response]
+        if model.fit is not None:
+            return moments_of_regression(model.regression, variable, model.fit, tables, executor)
+        posterior, _ = fit_regression(
+            model.regression,
+            model.design,
+            variable,
+            *tables[0],
+            prior="default",
+            engine="auto",
+            n_draws=draws_for_moments(len(model.posterior.names)),
+            seed=0,
+            executor=executor,
+        )
+        return moments_of_draws(posterior)
+
+    def released_design(self, model: Model, released: Released) -> FloatArray:
+        """Return the design of a model for the rows of a synthetic dataset."""
+        n_rows = len(released.columns[model.regression.response])
+        return model.design.matrix(
+            released.columns, n_rows, "The synthetic dataset", SyntheticDataError
         )
 
     def nodes(
@@ -377,17 +414,16 @@ class Synthesizer:
         response = model.regression.response
         own = [_rows(self.confidential, model.design, model.regression)] if confidential else []
         for released in datasets:
-            n_rows = len(released.columns[response])
-            matrix = model.design.matrix(
-                released.columns, n_rows, "The synthetic dataset", SyntheticDataError
-            )
-            own.append((matrix, released.columns[response], np.ones(n_rows)))
+            matrix = self.released_design(model, released)
+            own.append((matrix, released.columns[response], np.ones(len(matrix))))
         return own
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a user of these models should know."""
-        return tuple(note for model in self.models if model.fit for note in model.fit.notes)
+        fitted = [note for model in self.models if model.fit for note in model.fit.notes]
+        saturated = [n for model in self.models for n in saturation_notes(model, self.n_records)]
+        return (*fitted, *saturated)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save plan, confidential data and draws to a NetCDF file that its owner alone can read."""

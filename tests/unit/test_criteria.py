@@ -115,6 +115,26 @@ def test_records_that_were_not_evaluated_are_undecided():
     assert judged.reasons[0].undecided == {"not evaluated": 10}
     assert verdict(table, n_records=40, probability=0.2, share=0.25).outcome == "passed"
     assert verdict(records([0.3]), n_records=40, probability=0.2).outcome == "failed"
+    assert judged.sentences()[0].startswith("For none of the 30 people evaluated (there are 40) ")
+    over = verdict(records([0.3] * 15 + [0.05] * 15), n_records=40, probability=0.2, share=0.1)
+    assert over.sentences()[0] == (
+        "For 15 of the 30 people evaluated (there are 40) (50 %) an intruder's probability of the "
+        "true values exceeds 0.2; it may for 10 % of all; for 10 this cannot be said (not "
+        "evaluated)."
+    )
+    nearly = verdict(records([0.3] * 15 + [0.05] * 22), n_records=40, probability=0.2)
+    words = nearly.sentences(sharing=True)[0]
+    assert words.startswith("For about 20 of the people evaluated (nearly all 40) an intruder's")
+
+
+@pytest.mark.parametrize(("n_over", "share"), [(9, 0.08), (3, 0.02), (95, 0.96), (96, 0.95)])
+def test_a_share_and_an_outcome_do_not_give_a_small_count_away(n_over, share):
+    table = records([0.3] * n_over + [0.05] * (100 - n_over))
+    words = verdict(table, probability=0.2, share=share).sentences(sharing=True)
+    told = next(one for one in words if "exceeds" in one)
+    more = "more" if n_over > 100 * share else "no more"
+    assert told.startswith(f"For {more} of 100 people than may an intruder's probability")
+    assert "fewer than" not in told
 
 
 def test_a_release_that_is_not_of_the_models_cannot_be_judged_but_may_fail():
@@ -124,10 +144,26 @@ def test_a_release_that_is_not_of_the_models_cannot_be_judged_but_may_fail():
         assert judged.sentences()[0] == " ".join(bad.failures)
         assert "fails 1 check that it came from" in judged.sentences(sharing=True)[0]
         assert verdict(records([0.3] * 20), bad, probability=0.2).outcome == "failed"
-    of_others = checks(np.nan, np.nan)
-    judged = verdict(records([0.05]), of_others, probability=0.2)
-    assert judged.outcome == "passed"
-    assert "could not be checked for y" in judged.sentences()[-1]
+
+
+def test_a_release_that_could_not_be_checked_passes_only_where_the_criteria_say_so():
+    unknown, known = checks(np.nan, np.nan), checks()
+    judged = verdict(records([0.05]), unknown, probability=0.2)
+    assert judged.outcome == "cannot be judged"
+    assert "could not be checked for y." in judged.sentences()[0]
+    accepted = verdict(records([0.05]), unknown, probability=0.2, unchecked_release="accept")
+    assert accepted.outcome == "passed"
+    assert "for y. The criteria accept that." in accepted.sentences()[-1]
+    # A dataset that was compared does not speak for one that was not.
+    second = unknown.distance.rename(index={1: 2}, level="dataset")
+    both = ReleaseChecks(pd.concat([known.distance, second]), known.copies)
+    judged = verdict(records([0.05]), both, probability=0.2)
+    assert judged.outcome == "cannot be judged"
+    assert "for y in dataset 2." in judged.sentences()[0]
+    # What was found against a release is not accepted with it.
+    copied = ReleaseChecks(unknown.distance, checks(copies=500).copies)
+    judged = verdict(records([0.05]), copied, probability=0.2, unchecked_release="accept")
+    assert judged.outcome == "cannot be judged"
 
 
 def test_sentences():
@@ -250,6 +286,7 @@ def test_records_names_those_over_a_limit_and_the_undecided():
         sr.Criteria(probability=0.2, lift=2, share=0.1, name="ours"),
         sr.Criteria(variables={"y": sr.Criteria(lift=2, share=0.1), "share": sr.Criteria(lift=3)}),
         sr.Criteria.named("cell-of-5"),
+        sr.Criteria(lift=2, unchecked_release="accept"),
     ],
 )
 def test_criteria_come_back_from_json(criteria):
@@ -327,6 +364,7 @@ variables.LogIncome = { probability = 0.5 }
 
 [on-site]
 lift = 5
+unchecked_release = "accept"
 [on-site.variables]
 lift = 5
 """
@@ -343,7 +381,7 @@ def test_policies_are_read_by_name(tmp_path):
         name="public-use",
     )
     assert sr.Criteria.from_toml(str(path), "on-site") == sr.Criteria(
-        lift=5, variables=sr.Criteria(lift=5), name="on-site"
+        lift=5, variables=sr.Criteria(lift=5), unchecked_release="accept", name="on-site"
     )
     with pytest.raises(sr.OptionError, match="holds 2 policies; choose one by name="):
         sr.Criteria.from_toml(path)
@@ -363,6 +401,8 @@ def test_policies_are_read_by_name(tmp_path):
         ('[a]\nlift = "2"\n', "line 2, a.lift: must be a number above 0"),
         ("[a]\nlift = true\n", "line 2, a.lift: must be a number above 0"),
         ("[a]\nlift = nan\n", "line 2, a.lift: must be a number above 0"),
+        ('[a]\nlift = 2\nunchecked_release = "pass"\n', "line 3, a.unchecked_release: must be one"),
+        ("[a]\nvariables = { unchecked_release = 1 }\n", "unchecked_release: is of the whole"),
         ("\n[a]\n", "line 2, a: there is no limit"),
         ("[a]\nvariables = 3\n", r"line 2, a.variables: must be a table"),
         ("[a]\n[a.variables.y]\nlog_odds_range = 1\n", "line 3, a.variables.y.log_odds_range: is"),

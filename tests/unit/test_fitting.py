@@ -566,3 +566,13 @@ def test_without_nutpie_the_extra_is_named(monkeypatch):
     assert raised.value.__cause__ is None
     with pytest.raises(sr.SynriskError, match="conjugate prior is drawn from exactly"):
         sr.fit(sr.Regression("b ~ x", prior="conjugate"), people(), engine="nuts")
+
+
+def test_a_level_for_each_record_is_said():
+    data = people(60)
+    data["name"] = pd.Categorical([f"n{k}" for k in range(60)])
+    synthesizer = sr.fit(sr.Regression("b ~ name"), data, seed=1, n_draws=20)
+    (note,) = synthesizer.notes
+    assert "name, a predictor of b, has 60 levels for 60 records" in note
+    assert note in sr.attribute_risk(synthesizer, synthesizer.synthesize(seed=1)).notes
+    assert sr.fit(sr.Regression("b ~ r"), data, seed=1, n_draws=20).notes == ()

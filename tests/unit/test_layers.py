@@ -8,12 +8,12 @@ import synrisk
 ORDER = [
     "advice", "errors", "settings", "chunks", "seeds", "executors", "progress", "storage", "io",
     "schema", "expressions", "transforms", "formula", "families", "priors", "plan", "design",
-    "preparation", "release", "twins", "posterior", "spellings", "interchange", "inference", "bambi",
-    "kernels", "units", "likelihood", "fitting", "model", "archive", "synthesis", "synthesizer",
-    "guesses", "intruder", "elimination", "result", "estimators", "uncertainty", "risk",
-    "estimation", "refitting", "checks", "findings", "tables", "criteria", "plots", "utility",
-    "report", "attribute", "comparison", "datasets", "study", "outputs", "running", "starting",
-    "cli", "__init__",
+    "preparation", "release", "twins", "posterior", "spellings", "interchange", "inference",
+    "bambi", "kernels", "units", "likelihood", "fitting", "model", "archive", "synthesis",
+    "synthesizer", "guesses", "intruder", "elimination", "result", "estimators", "uncertainty",
+    "risk", "estimation", "refitting", "checks", "findings", "tables", "criteria", "plots",
+    "utility", "report", "attribute", "comparison", "datasets", "study", "outputs", "running",
+    "starting", "cli", "__init__",
 ]  # fmt: skip
 ROOT = Path(synrisk.__file__).parent
 

@@ -155,7 +155,59 @@ def test_small_counts_and_their_complements_are_words(tmp_path):
     assert "For 3 of 240 people" in Page(inside).text
 
 
-def test_every_bar_of_a_shared_report_stands_for_ten_records(tmp_path):
+def test_a_report_of_fewer_than_a_hundred_has_no_statistic(tmp_path):
+    synthesizer, release = two_gaussians(99)
+    _, facts = written(sr.attribute_risk(synthesizer, release), tmp_path, synthetic=release)
+    assert facts["figures"] == []
+    assert facts["in_short"] == [
+        "Only fewer than 100 people were evaluated: no number about them can be shared."
+    ]
+    for row in facts["summary"]:
+        told = {key: value for key, value in row.items() if key not in ("of", "n_records")}
+        assert set(told.values()) == {None, "–"}
+    assert all(row["d2"] is None for row in facts["release_check"]["distance"])
+
+
+def shared_of(data, plan, tmp_path, **options):
+    """What a shared report says, apart from the seeds that it does not depend on."""
+    synthesizer = sr.fit(plan, data, seed=1)
+    release = synthesizer.synthesize(seed=2)
+    _, facts = written(sr.attribute_risk(synthesizer, release, **options), tmp_path)
+    return facts
+
+
+def test_one_record_with_other_guesses_does_not_show(tmp_path):
+    data = people(400)[["b"]] + 100.0
+    other = data.copy()
+    other.loc[7, "b"] = 149.0
+    guesses = sr.Additive(11, below=5, above=5, within=(0, 150))
+    plan = sr.Regression("b ~ 1")
+    one, two = (shared_of(d, plan, tmp_path, guesses=guesses) for d in (data, other))
+    assert one["guesses"][0]["n_guesses"] == two["guesses"][0]["n_guesses"] == "11"
+    assert two["guesses"][0]["lines"][0] == "From 5 below to 5 above each person's own truth."
+    assert one["notes"] == two["notes"]
+    ranks = [next(f for f in facts["figures"] if "Rank" in f["title"]) for facts in (one, two)]
+    assert [rank["line"] for rank in ranks] == [6.0, 6.0]
+    assert [facts["summary"][0]["prior"] for facts in (one, two)] == [0.09091, 0.09091]
+
+
+def test_a_truth_of_zero_does_not_show(tmp_path):
+    data = people(400)[["b"]] + 100.0
+    other = data.copy()
+    other.loc[[7, 9], "b"] = 0.0
+    one, two = (shared_of(d, sr.Regression("b ~ 1"), tmp_path) for d in (data, other))
+    assert one["notes"] == two["notes"]
+    assert one["guesses"][0]["lines"][0] == two["guesses"][0]["lines"][0]
+
+
+def test_a_mean_of_levels_is_that_of_the_rounded_count(tmp_path):
+    data = people(404)
+    facts = shared_of(data, sr.Regression("o ~ x", family="bernoulli"), tmp_path)
+    off = facts["summary"][1]["mean_difference"] * 404
+    assert off == pytest.approx(10 * round(off / 10))
+
+
+def test_every_bar_of_a_shared_report_stands_for_enough_records(tmp_path):
     risk, release, data = marked()
     _, facts = written(risk, tmp_path, synthetic=release)
     kinds = set()
@@ -187,7 +239,10 @@ def test_what_is_shown_is_what_the_summary_says(tmp_path):
         assert int(row["n_best"]) == round(own["share_best"] * 400)
     assert facts["summary"][1]["mean_difference"] == pytest.approx(summary["mean_abs_diff"].iloc[1])
     _, shared = written(risk, tmp_path)
-    assert shared["summary"][0]["mean"] == float(f"{summary['mean'].iloc[0]:.4g}")
+    # In steps of ten records in 400, rounded up to 1, 2 or 5.
+    mean = summary["mean"].iloc[0]
+    assert shared["summary"][0]["mean"] != mean
+    assert shared["summary"][0]["mean"] == pytest.approx(mean, rel=0.04)
     assert "max" not in shared["summary"][0]
 
 
@@ -266,7 +321,7 @@ def test_nearly_all_records_do_not_tell_the_rest(tmp_path):
     synthesizer, release = two_gaussians()
     risk = sr.attribute_risk(synthesizer, release, records=list(range(37)))
     text, facts = written(risk, tmp_path)
-    assert facts["evaluated"]["records"] == "all but fewer than 10 of 40"
+    assert facts["evaluated"]["records"] == "nearly all 40"
     assert "37" not in Page(text).text
 
 
@@ -289,7 +344,7 @@ def test_dropped_records_are_blurred_and_separation_is_not_told_by_level(tmp_pat
 
 
 def test_guesses_are_told_in_the_variables_own_units(tmp_path):
-    data = people(50, seed=4)
+    data = people(150, seed=4)
     data["Income"] = np.exp(data["b"])
     data["LogRent"] = data["b"] - 1.0
     plan = [sr.Regression("log(Income) ~ x"), sr.Regression("LogRent ~ z")]
@@ -313,18 +368,18 @@ def test_guesses_are_told_in_the_variables_own_units(tmp_path):
         ({"intruder_prior": np.log(np.full((11, 11), 1 / 121))}, "a table of probabilities"),
         ({"estimator": "paper"}, "The Monte-Carlo error is not known."),
         ({"diagnostics": False}, "This was not checked"),
-        ({"n_draws": 1}, "Probability of the truth: c"),
+        ({"n_draws": 1}, "Rank of the truth: all variables together"),
     ],
     ids=str,
 )
 @pytest.mark.parametrize("kind", ["sharing", "inside"])
 def test_other_evaluations_have_their_report(options, said, kind, tmp_path):
-    synthesizer, release = two_gaussians()
+    synthesizer, release = two_gaussians(400)
     risk = sr.attribute_risk(synthesizer, release, **options)
     text, facts = written(risk, tmp_path, kind=kind, synthetic=release)
     assert said in Page(text).text
     titles = [picture["title"] for picture in facts["figures"]]
-    assert "Probability of the truth: all variables together" in titles
+    assert "Rank of the truth: all variables together" in titles
     assert "Confidential and synthetic values: c" in titles
 
 
@@ -334,6 +389,19 @@ def test_a_fixed_range_is_told_inside_only(tmp_path):
     risk = sr.attribute_risk(synthesizer, release, guesses=guesses)
     assert "1.234" in " ".join(written(risk, tmp_path, kind="inside")[1]["guesses"][0]["lines"])
     assert "1.234" not in " ".join(written(risk, tmp_path)[1]["guesses"][0]["lines"])
+
+
+def test_truths_that_took_a_fixed_guesss_place_are_told(tmp_path):
+    synthesizer, release = two_gaussians(200)
+    risk = sr.attribute_risk(synthesizer, release, guesses={"b": sr.Interval(5, -10.0, 30.0)})
+    assert "for 200 records the truth took the place of the nearest guess" in " ".join(risk.notes)
+    risk.save(tmp_path / "risk.nc")
+    for one in (risk, sr.AttributeRisk.load(tmp_path / "risk.nc")):
+        _, shared = written(one, tmp_path)
+        fixed, replaced = shared["guesses"][0]["lines"]
+        assert fixed == "The same range for every person, chosen without the truth."
+        assert replaced.endswith("of the nearest guess for all but fewer than 10 of 200 people.")
+        assert "took the place" not in " ".join(shared["notes"])
 
 
 def test_a_copied_release_fails_in_words(tmp_path):

@@ -166,7 +166,7 @@ def test_the_log_odds_range_is_that_of_the_joint():
 
 def test_too_few_effective_draws_are_said_and_warned_of():
     synthesizer, release = one_gaussian(n_draws=8)
-    with pytest.warns(sr.ReliabilityWarning, match="1 finding.*The error of b cannot be estimated"):
+    with pytest.warns(sr.ReliabilityWarning, match="2 findings.*error of b cannot be estimated"):
         risk = sr.attribute_risk(synthesizer, release)
     assert risk.records["mcse"].isna().all()
     assert not risk.records["reliable"].any()
@@ -184,12 +184,11 @@ def test_the_error_of_a_few_draws_is_not_known(n_draws):
     assert risk.records[["mcse", "rank_low", "log_odds_range_mcse"]].isna().all().all()
     assert not risk.records["reliable"].any()
     assert "cannot be estimated" in risk.diagnostics()["what"].iloc[0]
-    # The check of a Poisson model needs no draws, that of a gaussian one does.
+    # The check of the release needs no draws of the fit.
     assert risk.release_check.status("k") == "passed"
     few = sr.fit(sr.Regression("b ~ x"), data, seed=1, n_draws=n_draws)
     other = sr.attribute_risk(few, few.synthesize(1, seed=2))
-    assert other.release_check.distance["d2"].isna().all()
-    assert list(other.summary()["release_check"]) == ["not known", "not known"]
+    assert list(other.summary()["release_check"]) == ["passed", "passed"]
 
 
 def test_the_error_of_the_range_does_not_depend_on_the_prior():
@@ -301,8 +300,73 @@ def test_an_independent_release_is_caught():
         sr.attribute_risk(synthesizer, foreign, records=[0])
 
 
-def test_levels_alone_cannot_be_copies():
-    data = people(200)
-    synthesizer = sr.fit(sr.Regression("r ~ x", "categorical"), data, seed=1, n_draws=100)
-    check = sr.attribute_risk(synthesizer, synthesizer.synthesize(1, seed=1)).release_check
-    assert len(check.copies) == 0
+def test_a_dataset_of_copies_is_caught_however_short():
+    synthesizer, data = linear()
+    honest = synthesizer.synthesize(1, seed=2)
+    for n in (1, 3, 20):
+        risk = sr.attribute_risk(synthesizer, [*honest, data.head(n)], records=[0])
+        assert risk.release_check.copied == (False, True)
+        assert risk.verdict(sr.Criteria(lift=100)).outcome == "cannot be judged"
+        assert sr.attribute_risk(
+            synthesizer, [*honest, honest[0].head(n)], records=[0]
+        ).release_check.copied == (False, False)
+
+
+def levels(n=300):
+    data = people(n)
+    synthesizer = sr.fit(sr.Regression("r ~ x", "categorical"), data, seed=1, n_draws=400)
+    theirs = sr.Synthesizer.from_draws(
+        sr.Regression("r ~ x", "categorical"), data, synthesizer.draws("r")
+    )
+    return data, synthesizer, theirs
+
+
+def test_copied_levels_are_caught_by_the_rows_that_hold_their_records_own():
+    data, synthesizer, theirs = levels()
+    for one in (synthesizer, theirs):
+        for dataset in synthesizer.synthesize(5, seed=1):
+            check = sr.attribute_risk(one, dataset, records=[0]).release_check
+            assert len(check.copies) == 0
+            assert check.status() == "passed"
+            (row,) = check.agreement.to_dict("records")
+            assert abs(row["agree"] - row["expected"]) < 4 * row["sd"]
+        for copied in (data, data.sample(frac=1, random_state=1), data.head(100)):
+            risk = sr.attribute_risk(one, copied, records=[0])
+            assert "hold the r of the confidential record" in risk.release_check.failures[-1]
+            assert risk.summary().loc["r", "release_check"] == "failed"
+
+
+def test_rows_stand_for_records_by_their_place_where_nothing_else_tells():
+    data = people(300)[["r", "k"]]
+    synthesizer = sr.fit(sr.Regression("k ~ 1", "poisson"), data, seed=1, n_draws=200)
+    assert len(sr.attribute_risk(synthesizer, data, records=[0]).release_check.agreement) == 1
+    shorter = synthesizer.synthesize(1, seed=2)[0].head(250)
+    assert not len(sr.attribute_risk(synthesizer, shorter, records=[0]).release_check.agreement)
+
+
+def test_draws_made_elsewhere_are_compared_with_a_fit_to_the_release():
+    synthesizer, data = linear()
+    draws = [synthesizer.draws(name) for name in ("b", "k")]
+    theirs = sr.Synthesizer.from_draws(synthesizer.plan.regressions, data, draws)
+    release = synthesizer.synthesize(2, seed=2)
+    ours, others = (
+        sr.attribute_risk(one, release, records=[0]).release_check for one in (synthesizer, theirs)
+    )
+    # Other priors and a finite number of draws: the same to a tenth.
+    np.testing.assert_allclose(others.distance["d2"], ours.distance["d2"], rtol=0.1)
+    copied = sr.attribute_risk(theirs, data, records=[0]).release_check
+    assert (copied.distance["p_smaller"] < 1e-3).all()
+
+
+def test_what_could_not_be_compared_is_found_and_does_not_pass():
+    synthesizer, data = linear()
+    few = [synthesizer.draws(name).head(20) for name in ("b", "k")]
+    theirs = sr.Synthesizer.from_draws(synthesizer.plan.regressions, data, few)
+    release = synthesizer.synthesize(2, seed=2)
+    risk = sr.attribute_risk(theirs, release, records=[0])
+    assert risk.release_check.unchecked == (("b", 1), ("b", 2), ("k", 1), ("k", 2))
+    assert "model of b could not be checked (dataset 1, 2)" in " ".join(risk.diagnostics()["what"])
+    # Two rows tell nothing about three parameters, but the other dataset does.
+    risk = sr.attribute_risk(synthesizer, [release[0], release[1].head(2)], records=[0])
+    assert risk.release_check.unchecked == (("b", 2),)
+    assert "for b in dataset 2" in " ".join(risk.verdict(sr.Criteria(lift=100)).sentences())

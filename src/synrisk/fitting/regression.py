@@ -253,18 +253,38 @@ def moments_of_regression(
     """Return the centre and the covariance of the posterior given the rows of several tables.
 
     Arguments are those of `refit_regression`. Parameters are standardised, sigma in logs. They are
-    those of exact draws, or the mode and the curvature there; None where draws are too few.
+    those of exact draws, or the mode and the curvature there; None where draws cannot be relied
+    on. Of a fit with few draws more are drawn.
     """
     task, rows = _frozen(regression, variable, fit, tables)
     if fit.engine != "exact":
         mode, precision = find_mode(task.problem(rows, executor), task.start())
         return mode, np.asarray(np.linalg.inv(precision))
-    fitted = task.fitted(rows, fit.numbers, fit.numbers, executor)
-    if fitted.ess < _DRAWS_A_PARAMETER * len(fitted.mode) or not fitted.reliable:
+    numbers, n_normals = fit.numbers, fit.numbers.z.shape[1]
+    wanted = draws_for_moments(len(fit.mode))
+    if len(numbers.z) < wanted:
+        numbers = _numbers(0, "moments", regression, wanted, n_normals)
+    fitted = task.fitted(rows, numbers, numbers, executor)
+    return _moments(fitted.theta, np.exp(fitted.log_weights)) if fitted.reliable else None
+
+
+def draws_for_moments(n_parameters: int) -> int:
+    """Return how many draws to make where centre and covariance are wanted."""
+    return max(_JUDGED_DRAWS, 2 * _DRAWS_A_PARAMETER * n_parameters)
+
+
+def moments_of_draws(posterior: Posterior) -> tuple[FloatArray, FloatArray] | None:
+    """Return the centre and the covariance of draws, sigma in logs; None where they are few."""
+    coefficients = posterior.coefficients.reshape(posterior.n_draws, -1)
+    theta = np.concatenate([coefficients, np.log(posterior.auxiliary)], axis=1)
+    return _moments(theta, np.exp(posterior.log_weights))
+
+
+def _moments(theta: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    if 1.0 / (weight @ weight) < _DRAWS_A_PARAMETER * theta.shape[1]:
         return None
-    weight = np.exp(fitted.log_weights)
-    mean = weight @ fitted.theta
-    apart = fitted.theta - mean
+    mean = weight @ theta
+    apart = theta - mean
     return mean, apart.T @ (weight[:, None] * apart)
 
 

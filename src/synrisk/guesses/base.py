@@ -61,6 +61,7 @@ class Grid:
     """Guesses for one variable: ``values[record, guess]``, the truth at ``values[i, truth[i]]``.
 
     Guesses that a record does not have are marked in `present`; the record's prior is zero there.
+    `n_replaced` counts the records whose truth took the place of a guess that was made without it.
     """
 
     values: FloatArray
@@ -68,6 +69,7 @@ class Grid:
     present: BoolArray
     around_truth: bool = False
     notes: tuple[str, ...] = field(default=())
+    n_replaced: int = 0
 
     @property
     def n_guesses(self) -> int:
@@ -90,6 +92,22 @@ class Guesses(ABC):
     @abstractmethod
     def grid(self, target: Target) -> Grid:
         """Lay out the guesses for every record of `target`."""
+
+
+def n_without_truth(values: FloatArray, truth: IntArray, target: Target) -> int:
+    """Return for how many records the guess at `truth` is not the truth, and must give way."""
+    return int((values[np.arange(len(values)), truth] != target.truth).sum())
+
+
+def replaced_note(name: str, n_replaced: int) -> tuple[str, ...]:
+    """Say that fixed guesses hold the truth of records that they were made without."""
+    if not n_replaced:
+        return ()
+    note = (
+        f"The guesses for {name} were fixed without the truth, but for "
+        f"{counted(n_replaced, 'record')} the truth took the place of the nearest guess."
+    )
+    return (note,)
 
 
 def with_truth(values: FloatArray, target: Target) -> tuple[FloatArray, IntArray]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from synrisk.advice import either, place_of
 from synrisk.errors import GuessError, counted
-from synrisk.guesses.base import Grid, Target, with_truth
+from synrisk.guesses.base import Grid, Target, n_without_truth, replaced_note, with_truth
 from synrisk.schema import Factor, FloatArray
 
 # Strategies, for messages.
@@ -107,9 +107,14 @@ def even_grid(
         # As `with_truth`, by arithmetic: of even guesses the nearest is known by its number.
         nearest = np.rint((target.truth - low) / (high - low) * (n - 1))
         truth = np.clip(nearest, 0, n - 1).astype(np.int64)
+        n_replaced = 0 if around_truth else n_without_truth(values, truth, target)
         values[np.arange(len(values)), truth] = target.truth
-        return Grid(values, truth, np.ones(values.shape, dtype=bool), around_truth, notes)
-    values, truth = with_truth(np.rint(values), target)
+        notes += replaced_note(target.name, n_replaced)
+        everywhere = np.ones(values.shape, dtype=bool)
+        return Grid(values, truth, everywhere, around_truth, notes, n_replaced)
+    fixed = np.rint(values)
+    values, truth = with_truth(fixed, target)
+    n_replaced = 0 if around_truth else n_without_truth(fixed, truth, target)
     present = np.ones(values.shape, dtype=bool)
     # Rounding repeats whole numbers: keep the first of each, but the truth where it is one of them.
     present[:, 1:] = values[:, 1:] != values[:, :-1]
@@ -118,4 +123,5 @@ def even_grid(
     present &= ~same
     present[rows, truth] = True
     note = f"Guesses for {target.name} were rounded to whole numbers."
-    return Grid(values, truth, present, around_truth, (*notes, note))
+    notes = (*notes, note, *replaced_note(target.name, n_replaced))
+    return Grid(values, truth, present, around_truth, notes, n_replaced)

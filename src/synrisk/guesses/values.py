@@ -11,7 +11,14 @@ import numpy as np
 import pandas as pd
 
 from synrisk.errors import GuessError, counted
-from synrisk.guesses.base import Grid, Guesses, Target, with_truth
+from synrisk.guesses.base import (
+    Grid,
+    Guesses,
+    Target,
+    n_without_truth,
+    replaced_note,
+    with_truth,
+)
 from synrisk.guesses.even import EVERY_LEVEL
 from synrisk.schema import Factor, FloatArray
 
@@ -45,8 +52,12 @@ class Values(Guesses):
         """Lay out the guesses."""
         table, present = self._table(target)
         if not isinstance(target.variable, Factor):
-            values, truth = with_truth(np.where(present, table, np.nan), target)
-            return Grid(np.where(present, values, target.truth[:, None]), truth, present)
+            fixed = np.where(present, table, np.nan)
+            values, truth = with_truth(fixed, target)
+            n_replaced = n_without_truth(fixed, truth, target)
+            filled = np.where(present, values, target.truth[:, None])
+            notes = replaced_note(target.name, n_replaced)
+            return Grid(filled, truth, present, notes=notes, n_replaced=n_replaced)
         same = (table == target.truth[:, None]) & present
         n_absent = int((~same.any(axis=1)).sum())
         if n_absent:

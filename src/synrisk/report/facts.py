@@ -16,11 +16,12 @@ import pandas as pd
 from synrisk.checks import TAIL, ReleaseChecks
 from synrisk.criteria import Verdict
 from synrisk.errors import listed
+from synrisk.guesses.base import replaced_note
 from synrisk.intruder import FromModel, Prior, Table
 from synrisk.plots.numbers import JOINT, Drawn, Numbers
 from synrisk.release import Released
 from synrisk.report.pictures import MOST_VARIABLES, pictures
-from synrisk.report.suppression import FEW, Discretion
+from synrisk.report.suppression import FEW, LEAST_DESCRIBED, Discretion
 from synrisk.report.usefulness import usefulness
 from synrisk.result import TIE
 from synrisk.schema import FloatArray
@@ -115,11 +116,12 @@ def _in_short(source: Source, told: Discretion) -> list[str]:
     """Return the plain numbers in sentences."""
     numbers = source.drawn.numbers(JOINT)
     n = len(numbers.probability)
-    if n < told.least:
-        return [f"Only {FEW} people were evaluated: no number about them can be shared."]
-    people = f"of {told.size(n)} people"
+    if not told.describes(n):
+        few = FEW if n < told.least else f"fewer than {LEAST_DESCRIBED}"
+        return [f"Only {few} people were evaluated: no number about them can be shared."]
+    people = f"of {told.people(n)}"
     what = "the true value" if len(source.drawn.labels.names) == 1 else "all the true values"
-    before, after = number(told.mean(numbers.prior)), number(told.mean(numbers.probability))
+    before, after = number(told.usual(numbers.prior)), number(told.mean(numbers.probability))
     n_above, n_first = _n_above(numbers), int((numbers.rank == 1).sum())
     moved = (
         f"Before the release, {what} had a probability of {before} on average to an intruder who "
@@ -153,13 +155,13 @@ def _summary(source: Source, told: Discretion) -> list[dict[str, Any]]:
         row: dict[str, Any] = {
             "of": "all together" if of == JOINT else of,
             "n_records": told.size(n),
-            "prior": told.mean(numbers.prior),
+            "prior": told.usual(numbers.prior),
             "mean": told.mean(numbers.probability),
             "median": told.quantile(numbers.probability, 0.5),
             "q95": told.quantile(numbers.probability, 0.95),
             "mean_lift": told.mean(numbers.lift),
-            "n_above_prior": told.count(_n_above(numbers), n),
-            "n_best": told.count(int((numbers.rank == 1).sum()), n),
+            "n_above_prior": _count(_n_above(numbers), n, told),
+            "n_best": _count(int((numbers.rank == 1).sum()), n, told),
             "mean_difference": None if of == JOINT else _mean_difference(drawn, of, told),
         }
         if not told.sharing:
@@ -168,12 +170,19 @@ def _summary(source: Source, told: Discretion) -> list[dict[str, Any]]:
     return rows
 
 
+def _count(n: int, total: int, told: Discretion) -> str:
+    """Return how many of the records; a dash where nothing about so few is told."""
+    return told.count(n, total) if told.describes(total) else "–"
+
+
 def _mean_difference(drawn: Drawn, of: str, told: Discretion) -> float | None:
     """Return the mean distance of the best guess, unless few records make it what it is."""
     off = drawn.difference(drawn.labels.axis(of))
     n_off = int((off > 0).sum())
     if bool(np.isin(off, (0.0, 1.0)).all()):  # the mean is a count
-        return told.mean(off) if told.tells(n_off, len(off)) else None
+        if not told.describes(len(off)) or not told.tells(n_off, len(off)):
+            return None
+        return told.rounded(n_off) / len(off)
     return told.mean(off) if n_off >= told.least else None
 
 
@@ -212,11 +221,14 @@ def _guesses(source: Source, axis: int, told: Discretion) -> dict[str, Any]:
     """Return how one variable's guesses are laid out, in its own units."""
     drawn = source.drawn
     grid, name = drawn.grids[axis], drawn.labels.names[axis]
-    per_record = grid.present.sum(axis=1)
-    n_guesses = f"{grid.n_guesses}" if grid.is_complete else f"{per_record.mean():.1f} on average"
+    per_record = grid.present.sum(axis=1).astype(np.float64)
+    usual, mean = told.common(per_record), told.mean(per_record)
+    n_guesses = f"{usual:.0f}" if usual is not None else "–"
+    if usual is None and mean is not None:
+        n_guesses = f"{mean:.1f} on average"
     lines: list[str] = []
     family = drawn.labels.families[axis]
-    if not grid.around_truth and not family.is_continuous:
+    if not grid.around_truth and not family.is_continuous and not grid.n_replaced:
         lines.append("The same for every person: every level or value that was listed.")
     elif len(grid.values) < told.least:
         lines.append(f"Of {FEW} people: nothing is told.")
@@ -234,10 +246,15 @@ def _reach(source: Source, axis: int, told: Discretion) -> list[str]:
     high = np.where(grid.present, grid.values, -np.inf).max(axis=1)
     if not grid.around_truth:
         own = "The same range for every person"
+        n = len(truth)
+        given_way = (
+            f"The truth took the place of the nearest guess for {told.count(grid.n_replaced, n)} "
+            f"of {told.people(n)}."
+        )
         if told.sharing:  # its ends may be the least and the largest of the confidential values
-            return [f"{own}, chosen without the truth."]
-        return [f"{own}: from {number(np.median(low))} to {number(np.median(high))}."]
-    lines = [_relative_to_truth(low, high, truth)]
+            return [f"{own}, chosen without the truth.", given_way]
+        return [f"{own}: from {number(np.median(low))} to {number(np.median(high))}.", given_way]
+    lines = [_relative_to_truth(low, high, truth, told)]
     first, middle, last = (told.quantile(values, 0.5) for values in (low, truth, high))
     width = told.quantile(high - low, 0.5)
     if first is None or middle is None or last is None or width is None:
@@ -261,20 +278,18 @@ def _reach(source: Source, axis: int, told: Discretion) -> list[str]:
     return lines
 
 
-def _relative_to_truth(low: FloatArray, high: FloatArray, truth: FloatArray) -> str:
-    some = truth != 0
-    if some.any():
-        ratios = [ends[some] / truth[some] for ends in (low, high)]
-        if all(np.ptp(ratio) <= 1e-6 for ratio in ratios):
-            ends = " to ".join(f"{value:.4g}" for value in sorted(r[0] for r in ratios))
-            return f"From {ends} times each person's own truth."
-    offsets = [low - truth, high - truth]
-    spread = max(float(np.abs(offset).max()) for offset in offsets)
-    if all(np.ptp(offset) <= 1e-6 * spread for offset in offsets):
-        return (
-            f"From {number(-offsets[0].mean())} below to {number(offsets[1].mean())} above each "
-            "person's own truth."
-        )
+def _relative_to_truth(
+    low: FloatArray, high: FloatArray, truth: FloatArray, told: Discretion
+) -> str:
+    """Return how guesses lie about the truth, by factor or distance where all have the same."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = [told.common(np.where(truth == 0, np.inf, end / truth)) for end in (low, high)]
+    factors = sorted(ratio for ratio in ratios if ratio is not None and np.isfinite(ratio))
+    if len(factors) == len(ratios):
+        return f"From {' to '.join(f'{f:.4g}' for f in factors)} times each person's own truth."
+    below, above = (told.common(apart) for apart in (truth - low, high - truth))
+    if below is not None and above is not None:
+        return f"From {number(below)} below to {number(above)} above each person's own truth."
     return "About each person's own truth."
 
 
@@ -300,8 +315,9 @@ def _release_check(source: Source, told: Discretion) -> dict[str, Any] | None:
         {
             "variable": str(variable),
             "dataset": int(dataset),
-            "d2": told.number(row["d2"]),
-            "df": told.number(row["df"]),
+            # It moves with one record by more than steps of a mean would hide.
+            "d2": None if told.sharing else _finite(row["d2"]),
+            "df": row["df"],
             "result": _fit_result(row["p_smaller"]),
         }
         for (variable, dataset), row in zip(
@@ -324,7 +340,29 @@ def _release_check(source: Source, told: Discretion) -> dict[str, Any] | None:
             strict=True,
         )
     ]
-    return {"failed": bool(source.checks.failures), "distance": distance, "copies": copies}
+    agreement = [
+        {
+            "variable": str(variable),
+            "dataset": int(dataset),
+            "n_rows": told.size(int(row["n_rows"])),
+            "agree": told.count(int(row["agree"]), int(row["n_rows"])),
+            "expected": told.count(round(row["expected"]), int(row["n_rows"])),
+            "result": "too many: was the column copied?" if copied else "as expected",
+        }
+        for (variable, dataset), row, copied in zip(
+            source.checks.agreement.index,
+            source.checks.agreement.to_dict("records"),
+            source.checks.agreeing,
+            strict=True,
+        )
+    ]
+    return {
+        "failed": bool(source.checks.failures),
+        "unchecked": bool(source.checks.unchecked),
+        "distance": distance,
+        "copies": copies,
+        "agreement": agreement,
+    }
 
 
 def _fit_result(p_smaller: float) -> str:
@@ -367,8 +405,16 @@ def _notes(source: Source, told: Discretion) -> list[str]:
     others = [note for note in source.notes if note not in failures]
     if not told.sharing:
         return others
-    # A note on separation says that all records of a level share an outcome.
-    kept = [told.blurred(note, n) for note in others if note not in synthesizer.notes]
+    # A note on separation says that all records of a level share an outcome; one on the guesses of
+    # few records would come and go with one of them; how many truths took a guess's place stands
+    # with the guesses.
+    of_grids = {note for grid in source.drawn.grids for note in grid.notes}
+    of_grids = {note for note in of_grids if FEW in told.blurred(note, n)}
+    for name, grid in zip(source.drawn.labels.names, source.drawn.grids, strict=True):
+        of_grids |= set(replaced_note(name, grid.n_replaced))
+    of_fits = {note for model in synthesizer.models if model.fit for note in model.fit.notes}
+    left_out = of_grids | of_fits
+    kept = [told.blurred(note, n) for note in others if note not in left_out]
     shaky = [m.regression.response for m in synthesizer.models if m.fit and m.fit.notes]
     if shaky:
         kept.append(

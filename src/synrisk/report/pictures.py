@@ -14,7 +14,6 @@ from synrisk.schema import Factor, FloatArray
 
 MOST_VARIABLES = 12  # with pictures of their own
 _MOST_RANK_BARS = 60
-_SAME = 1e-9
 
 
 def pictures(
@@ -39,11 +38,6 @@ def _said(drawn: Drawn, of: str) -> str:
     return "all variables together"
 
 
-def _one_prior(numbers: Numbers) -> float | None:
-    mean = float(numbers.prior.mean())
-    return mean if np.ptp(numbers.prior) <= _SAME * mean else None
-
-
 def _json(bins: Bins, n: str) -> dict[str, Any]:
     """Return edges and shares without digits that rounding made."""
     shares = bins.counts / max(float(bins.counts.sum()), 1.0)
@@ -56,7 +50,7 @@ def _json(bins: Bins, n: str) -> dict[str, Any]:
 
 def _probability_bins(numbers: Numbers, told: Discretion) -> Bins | None:
     # Edges are laid from the prior, so that no bar lies across it.
-    prior = _one_prior(numbers)
+    prior = told.common(numbers.prior)
     anchor = float(f"{numbers.prior.mean():.2g}") if prior is None else prior
     return told.bins(numbers.probability, anchor=anchor, low=0.0)
 
@@ -65,7 +59,7 @@ def _probability(numbers: Numbers, said: str, told: Discretion) -> dict[str, Any
     bins = _probability_bins(numbers, told)
     if bins is None:
         return None
-    prior = _one_prior(numbers)
+    prior = told.common(numbers.prior)
     line = (
         "the dashed line is the prior, the probability before the release"
         if prior is not None
@@ -80,7 +74,7 @@ def _probability(numbers: Numbers, said: str, told: Discretion) -> dict[str, Any
         "x": "posterior probability of the truth",
         "whole": False,
         "y": "density of people",
-        "line": told.mean(numbers.prior),
+        "line": told.usual(numbers.prior),
         "line_label": "prior" if prior is not None else "mean prior",
         **_json(bins, told.size(len(numbers.probability))),
     }
@@ -91,7 +85,7 @@ def _exceedance(drawn: Drawn, of_all: Sequence[str], told: Discretion) -> dict[s
     curves = []
     for of in of_all[:7]:
         numbers = drawn.numbers(of)
-        prior, bins = _one_prior(numbers), _probability_bins(numbers, told)
+        prior, bins = told.common(numbers.prior), _probability_bins(numbers, told)
         if prior is None or bins is None or len(bins.counts) < 2:
             continue
         over = np.cumsum(bins.counts[::-1])[::-1] / bins.counts.sum()
@@ -119,8 +113,9 @@ def _exceedance(drawn: Drawn, of_all: Sequence[str], told: Discretion) -> dict[s
 
 
 def _ranks(numbers: Numbers, said: str, told: Discretion) -> dict[str, Any] | None:
-    most = int(numbers.n_guesses.max())
-    width = -(-most // _MOST_RANK_BARS)
+    # Few records with more guesses than others would show by the axis.
+    most = int(np.sort(numbers.n_guesses)[-min(told.least, len(numbers.n_guesses))])
+    width = -(-most // told.most_bars(len(numbers.rank), _MOST_RANK_BARS))
     edges = 0.5 + width * np.arange(-(-most // width) + 1, dtype=np.float64)
     bins = told.pooled(numbers.rank, edges)
     if bins is None:
@@ -134,7 +129,7 @@ def _ranks(numbers: Numbers, said: str, told: Discretion) -> dict[str, Any] | No
         "x": "rank of the truth among the guesses",
         "whole": True,
         "y": "density of people",
-        "line": float((numbers.n_guesses + 1).mean() / 2.0),
+        "line": told.usual((numbers.n_guesses + 1) / 2.0),
         "line_label": "if the order were random",
         **_json(bins, told.size(len(numbers.rank))),
     }
@@ -150,7 +145,7 @@ def _difference(drawn: Drawn, axis: int, told: Discretion) -> dict[str, Any] | N
     }
     if not family.is_ordered:
         right = int((off == 0).sum())
-        if not told.tells(right, len(off)):
+        if not told.tells(right, len(off)) or not told.describes(len(off)):
             return None
         counts = np.array([told.rounded(right), told.rounded(len(off) - right)])
         shares = [float(f"{share:.4g}") for share in counts / counts.sum()]
@@ -190,7 +185,7 @@ def _whole_edges(values: FloatArray, told: Discretion) -> FloatArray:
     first = min(told.least, len(values)) - 1
     low, high = int(ordered[first]), int(ordered[len(values) - 1 - first])
     low, high = min(low, high), max(low, high)
-    width = -(-(high - low + 1) // _MOST_RANK_BARS)
+    width = -(-(high - low + 1) // told.most_bars(len(values), _MOST_RANK_BARS))
     n_bars = -(-(high - low + 1) // width)
     return low - 0.5 + width * np.arange(n_bars + 1, dtype=np.float64)
 
@@ -235,7 +230,7 @@ def _distribution(
 def _levels(
     own: Any, datasets: Sequence[Any], variable: Factor, common: dict[str, Any], told: Discretion
 ) -> dict[str, Any] | None:
-    if len(own) < told.least:
+    if not told.describes(len(own)):
         return None
     sizes = np.bincount(own, minlength=len(variable.levels)).tolist()
     codes = pooled_levels(sizes, told.least if told.sharing else 0)

@@ -2,7 +2,10 @@
 
 No count below ten is told, nor one that leaves fewer than ten of the whole, and no value of a
 single record. Counts that are told are rounded to tens, so that two tables that cut the records at
-slightly different places cannot be subtracted. A report for inside tells everything.
+slightly different places cannot be subtracted. A statistic is told in steps that are larger than
+what one record can change it by, so that an intruder who knows everybody else cannot try guesses
+until it comes out; of fewer than a hundred records none is told. A report for inside tells
+everything.
 """
 
 from __future__ import annotations
@@ -17,7 +20,13 @@ from synrisk.criteria import LEAST_SHARED
 from synrisk.schema import FloatArray
 
 FEW = f"fewer than {LEAST_SHARED}"
+LEAST_DESCRIBED = 100  # records of which a shared statistic or picture may be
+_STEP = 10.0  # records whose part of a statistic is lost in rounding
+# Every number about risk moves a little with one record's values, so many cross an edge at once.
+_LEAST_IN_BAR = 50
+_RECORDS_A_BAR = 200  # on average at least
 _N_BINS = 36
+_SAME = 1e-6
 _DOMINATES = 0.1  # the share of a sum from which one record dominates it
 _COUNTED = re.compile(
     r"(?<![\d.,#=])(?P<n>\d{1,3}(?:,\d{3})+|\d+)(?P<kind> (?:\w+ )?(?:record|row|value|label))s?\b"
@@ -73,42 +82,82 @@ class Discretion:
         if n < self.least:
             return FEW
         if self.sharing and self.n_records - LEAST_SHARED < n < self.n_records:
-            return f"all but {FEW} of {self.n_records:,}"
+            return f"nearly all {self.n_records:,}"
         return f"{n:,}"
 
-    def rounded(self, n: float) -> float:
-        """Return a count as it is told: in tens where it is shared."""
-        return max(round(n / 10.0) * 10.0, 10.0) if self.sharing and n else float(n)
+    def people(self, n: int) -> str:
+        """Return how many people something is of, and that they are not all where they are not."""
+        if n == self.n_records:
+            return f"{self.size(n)} people"
+        if self.size(n) == f"{n:,}":
+            return f"the {n:,} people evaluated"
+        return f"the people evaluated ({self.size(n)})"
+
+    def rounded(self, n: float, unit: float = 10.0) -> float:
+        """Return a count as it is told: in tens, or larger units, where it is shared."""
+        return max(round(n / unit) * unit, unit) if self.sharing and n else float(n)
+
+    def describes(self, n: int) -> bool:
+        """Tell whether there are enough records for statistics and pictures of them."""
+        return n >= (LEAST_DESCRIBED if self.sharing else 1)
+
+    def common(self, values: FloatArray) -> float | None:
+        """Return the value that all have; where it is shared, all but few, who are not told of."""
+        middle = float(np.median(values))
+        with np.errstate(invalid="ignore"):
+            same = np.abs(values - middle) <= _SAME * abs(middle)
+        n_other = len(values) - int(same.sum())
+        return middle if n_other < self.least and n_other < len(values) else None
+
+    def usual(self, values: FloatArray) -> float | None:
+        """Return what all have, or all but few; else their mean."""
+        common = self.common(values) if self.describes(len(values)) else None
+        return self.mean(values) if common is None or not self.sharing else float(f"{common:.4g}")
 
     def mean(self, values: FloatArray) -> float | None:
         """Return the mean of enough values, none of which makes up much of it."""
-        if len(values) < self.least:
+        if not self.describes(len(values)):
             return None
         sizes = np.abs(values)
         if self.sharing and sizes.max() > _DOMINATES * (1.0 + 1e-9) * sizes.sum():
             return None
-        return self.number(values.mean())
+        return self.number(values.mean(), len(values), sizes.mean())
 
-    def number(self, value: float) -> float | None:
-        """Return a number as it is told: in four digits where it is shared, None if not finite.
+    def number(self, value: float, n: int, scale: float) -> float | None:
+        """Return a statistic as it is told: in steps of a few records' part where it is shared.
 
-        With all its digits an intruder who knows everybody else could try guesses until it comes
-        out.
+        Parameters
+        ----------
+        value
+            The statistic; None is returned if it is not finite.
+        n
+            The number of records that it is of.
+        scale
+            The size of what it is made of: one record's part is about `scale` / `n`.
         """
         if not np.isfinite(value):
             return None
-        return float(f"{value:.4g}") if self.sharing else float(value)
+        if not self.sharing:
+            return float(value)
+        if scale > 0 and np.isfinite(scale):
+            step = _round_up(_STEP * scale / n)
+            value = round(value / step) * step
+        return float(f"{value:.4g}")
 
     def quantile(self, values: FloatArray, q: float) -> float | None:
         """Return a quantile; where it is shared, the mean of ten values about it, if there are."""
         n = len(values)
         if not self.sharing:
             return float(np.quantile(values, q))
-        if min(q, 1.0 - q) * n < LEAST_SHARED:
+        if not self.describes(n) or min(q, 1.0 - q) * n < LEAST_SHARED:
             return None
+        if (common := self.common(values)) is not None:
+            return float(f"{common:.4g}")
         first = int(np.clip(round(q * (n - 1)) - LEAST_SHARED // 2, 0, n - LEAST_SHARED))
         among = np.partition(values, [first, first + LEAST_SHARED - 1])
-        return self.number(among[first : first + LEAST_SHARED].mean())
+        value = float(among[first : first + LEAST_SHARED].mean())
+        middle_half = float(np.subtract(*np.quantile(values, [0.75, 0.25])))
+        return self.number(value, n, max(abs(value), middle_half))
 
     def bins(self, values: FloatArray, *, anchor: float = 0.0, low: float = -np.inf) -> Bins | None:
         """Return counts between round edges, pooled until each is large enough.
@@ -122,27 +171,36 @@ class Discretion:
         low
             The lowest that an edge may be.
         """
-        if len(values) < self.least:
+        if not self.describes(len(values)):
             return None
-        edges = _round_edges(values, self.least, anchor)
-        return self.pooled(values, np.unique(np.maximum(edges, low)))
+        n_bins = self.most_bars(len(values), _N_BINS)
+        # No finer than the middle of such values is told.
+        finest = _STEP * float(np.median(np.abs(values))) / len(values) if self.sharing else 0.0
+        edges = _round_edges(values, self.least, anchor, n_bins, finest)
+        bins = self.pooled(values, np.unique(np.maximum(edges, low)))
+        return None if self.sharing and bins and len(bins.counts) < 2 else bins
+
+    def most_bars(self, n: int, most: int) -> int:
+        """Return how many bars there may be of so many records."""
+        return int(np.clip(n // _RECORDS_A_BAR, 2, most)) if self.sharing else most
 
     def pooled(self, values: FloatArray, edges: FloatArray) -> Bins | None:
         """Return counts between edges, neighbours pooled until each is large enough."""
         counts = np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0]
-        if counts.sum() < self.least:
+        if not self.describes(int(counts.sum())):
             return None
+        least = _LEAST_IN_BAR if self.sharing else 1
         kept, sizes, run = [edges[0]], [], 0
         for edge, count in zip(edges[1:], counts, strict=True):
             run += int(count)
-            if run >= self.least or not self.sharing:
+            if run >= least or not self.sharing:
                 kept.append(edge)
                 sizes.append(run)
                 run = 0
         if self.sharing:  # what is left over belongs to the last bar
             sizes[-1] += run
             kept[-1] = edges[-1] if run else kept[-1]
-        return Bins(np.array(kept), np.array([self.rounded(n) for n in sizes]))
+        return Bins(np.array(kept), np.array([self.rounded(n, _LEAST_IN_BAR) for n in sizes]))
 
     def blurred(self, text: str, total: int) -> str:
         """Return words with their small counts of records blurred."""
@@ -159,7 +217,9 @@ class Discretion:
         return _COUNTED.sub(tell, text)
 
 
-def _round_edges(values: FloatArray, least: int, anchor: float) -> FloatArray:
+def _round_edges(
+    values: FloatArray, least: int, anchor: float, n_bins: int, finest: float
+) -> FloatArray:
     """Return evenly spaced edges from about the `least`-th smallest to the `least`-th largest.
 
     So the ends do not depend on the extreme records, which fall into the outer bins.
@@ -168,7 +228,7 @@ def _round_edges(values: FloatArray, least: int, anchor: float) -> FloatArray:
     first, last = min(least, n) - 1, n - min(least, n)
     ordered = np.partition(values, sorted({first, last}))
     low, high = sorted((float(ordered[first]), float(ordered[last])))
-    width = (high - low) / _N_BINS
+    width = max((high - low) / n_bins, finest)
     if width <= 1e-9 * max(abs(low), abs(high)):  # all the same but for rounding
         width = 0.01 * abs(low) or 1.0
     step = _round_up(width)
