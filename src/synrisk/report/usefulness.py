@@ -50,15 +50,20 @@ def _propensity(utility: Utility, told: Discretion) -> list[dict[str, Any]]:
         {
             "model": _MODELS[model],
             "dataset": int(dataset),
-            "ratio": told.number(float(f"{row['ratio']:.1g}") if told.sharing else row["ratio"]),
+            "ratio": _finite(float(f"{row['ratio']:.1g}") if told.sharing else row["ratio"]),
             "specks": _share(row["specks"], utility, told),
-            **{key: told.number(row[key]) for key in exact},
+            **{key: _finite(row[key]) for key in exact},
             "result": _told_apart(float(row["ratio"]), float(row["z"])),
         }
         for (model, dataset), row in zip(
             utility.propensity.index, utility.propensity.to_dict("records"), strict=True
         )
     ]
+
+
+def _finite(value: float) -> float | None:
+    """Return a number, or None for NaN, which JSON does not have."""
+    return float(value) if np.isfinite(value) else None
 
 
 def _told_apart(ratio: float, z: float) -> str:
