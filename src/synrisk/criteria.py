@@ -437,7 +437,8 @@ class LimitReason(Reason):
             return f"{n_over:,} of {everyone} ({_percent(n_over / self.n_evaluated)})"
         # Beside a share the outcome bounds the number from one side, so no bound is told.
         if self.share:
-            return f"{'' if self.outcome == FAILED else 'no '}more of {everyone} than may"
+            bound = "more than" if self.outcome == FAILED else "at most"
+            return f"{bound} the allowed share of {everyone}"
         if self.n_evaluated < LEAST_SHARED:
             return f"some of {everyone}"
         return f"{few if self.n_over < LEAST_SHARED else f'all but {few}'} of {everyone}"

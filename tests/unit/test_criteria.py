@@ -132,8 +132,8 @@ def test_a_share_and_an_outcome_do_not_give_a_small_count_away(n_over, share):
     table = records([0.3] * n_over + [0.05] * (100 - n_over))
     words = verdict(table, probability=0.2, share=share).sentences(sharing=True)
     told = next(one for one in words if "exceeds" in one)
-    more = "more" if n_over > 100 * share else "no more"
-    assert told.startswith(f"For {more} of 100 people than may an intruder's probability")
+    bound = "more than" if n_over > 100 * share else "at most"
+    assert told.startswith(f"For {bound} the allowed share of 100 people an intruder's probab")
     assert "fewer than" not in told
 
 

@@ -1,5 +1,6 @@
 """Plots: where lines and bars stand, what degenerate input does, and a few whole pictures."""
 
+import re
 import sys
 import warnings
 from dataclasses import replace
@@ -238,8 +239,41 @@ def test_exceedance_is_the_share_over_the_threshold(measure):
 
 def test_exceedance_draws_the_joint_and_each_variable():
     risk, _ = pair()
-    assert words(risk.plot.exceedance()).endswith("joint\nb\nc")
-    assert words(risk.plot.exceedance(of=["c", "b"])).endswith("c\nb")
+    # Together by their lift: the joint's probabilities are far smaller than a variable's.
+    together = words(risk.plot.exceedance())
+    assert "threshold of the lift" in together
+    assert together.endswith("joint\nb\nc\n1: the release told nothing")
+    assert words(risk.plot.exceedance(measure="probability", of=["c", "b"])).endswith("c\nb")
+    assert "threshold of the probability" in words(risk.plot.exceedance(of="b"))
+
+
+def labels(axis):
+    axis.axes.figure.canvas.draw()
+    return [tick.get_text() for tick in axis.get_ticklabels() if tick.get_text()]
+
+
+def test_numbers_are_written_in_full():
+    data = people(200)[["x", "b"]].assign(b=lambda d: 40_000 + 2_000 * d["b"])
+    synthesizer = sr.fit(sr.Regression("b ~ x"), data, seed=1, n_draws=200)
+    release = synthesizer.synthesize(seed=1)
+    risk = sr.attribute_risk(synthesizer, release)
+    assert all(re.fullmatch(r"\d\d,\d{3}", shown) for shown in labels(risk.plot.record(3).xaxis))
+    (ax,) = np.ravel(risk.plot.distributions(release))
+    assert all("," in shown for shown in labels(ax.xaxis))
+    assert ax.xaxis.get_offset_text().get_text() == ax.yaxis.get_offset_text().get_text() == ""
+    # Densities per unit of income are small: each label says so by itself.
+    assert all(float(shown.replace("−", "-")) < 1e-3 for shown in labels(ax.yaxis))
+
+
+def test_few_distinct_probabilities_are_bars():
+    data = people(300)
+    synthesizer = sr.fit(sr.Regression("o ~ 1", family="bernoulli"), data, seed=1, n_draws=200)
+    risk = sr.attribute_risk(synthesizer, synthesizer.synthesize(seed=1))
+    ax = risk.plot.probability()
+    assert ax.get_ylabel() == "share of records"
+    heights = [segment[1, 1] for segment in ax.collections[0].get_segments()]
+    assert len(heights) == 2
+    assert sum(heights) == pytest.approx(1.0)
 
 
 def test_means_by_group_are_those_of_the_summary():

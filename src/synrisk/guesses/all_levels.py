@@ -57,8 +57,9 @@ class Neighbourhood(Guesses):
         first = np.maximum(target.truth - self.n // 2, 0.0)
         values = first[:, None] + np.arange(self.n, dtype=np.float64)
         note = (
-            f"{target.name} takes {len(target.observed):,} values; the guesses are the {self.n} "
-            "whole numbers about the truth."
+            # How many would change with one record.
+            f"{target.name} takes many values; the guesses are the {self.n} whole numbers about "
+            "the truth."
         )
         truth = (target.truth - first).astype(np.int64)
         return Grid(values, truth, np.ones(values.shape, dtype=bool), True, (note,))

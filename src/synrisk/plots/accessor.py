@@ -254,7 +254,7 @@ class Plots:
     def exceedance(
         self,
         *,
-        measure: str = "probability",
+        measure: str | None = None,
         of: str | Sequence[str] | None = None,
         ax: Axes | None = None,
     ) -> Axes:
@@ -263,7 +263,9 @@ class Plots:
         Parameters
         ----------
         measure
-            ``"probability"``, ``"lift"``, or ``"log_odds_range"`` (of the joint).
+            ``"probability"``, ``"lift"``, or ``"log_odds_range"`` (of the joint). None draws the
+            probability of one curve, and the lift of several: their priors may differ a
+            thousandfold.
         of
             ``"joint"``, a synthesized variable, or a list of these; None draws all that there are.
         ax
@@ -272,12 +274,14 @@ class Plots:
         from synrisk.plots import probabilities, style
 
         chosen = self._curves(measure, of)
+        if measure is None:
+            measure = "probability" if len(chosen) == 1 else "lift"
         drawn = {name: self._drawn.measure(measure, name) for name in chosen}
         (axes,) = style.panels(1, ax)
         probabilities.draw_exceedance(axes, drawn, measure)
         return axes
 
-    def _curves(self, measure: str, of: Any) -> list[str]:
+    def _curves(self, measure: str | None, of: Any) -> list[str]:
         if of is None:
             only_joint = measure == "log_odds_range" or len(self._drawn.labels.names) == 1
             return [JOINT] if only_joint else [JOINT, *self._drawn.labels.names]

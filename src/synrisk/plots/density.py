@@ -12,12 +12,25 @@ from synrisk.schema import FloatArray
 
 _SAME = 1e-9  # values within this of one another, relatively, are one
 _BEYOND = 0.6  # standard deviations that a density goes on beyond the last value
+_DISTINCT = 12  # values so few that a density would show bumps where there is nothing
 _FEW = 100  # values so few are drawn one by one beside the density
 
 
 def is_constant(values: FloatArray) -> bool:
     """Tell whether values differ by rounding alone."""
     return bool(np.ptp(values) <= _SAME * np.abs(values).max())
+
+
+def few_values(values: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    """Return the values that occur and the share of each, where they are few but not one."""
+    known = np.sort(values[np.isfinite(values)])
+    if not len(known) or is_constant(known):
+        return None
+    apart = np.diff(known) > _SAME * np.abs(known).max()
+    starts = np.concatenate([[0], np.flatnonzero(apart) + 1])
+    if len(starts) > _DISTINCT or 2 * len(starts) > len(known):
+        return None
+    return known[starts], np.diff(np.append(starts, len(known))) / len(known)
 
 
 def density(values: FloatArray, low: float, high: float) -> tuple[FloatArray, FloatArray]:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter
 
 from synrisk.errors import counted
-from synrisk.plots.density import draw_density
+from synrisk.plots.density import draw_density, few_values
 from synrisk.plots.numbers import JOINT, MEASURES, Numbers
 from synrisk.plots.style import (
     BLUE,
@@ -19,6 +19,7 @@ from synrisk.plots.style import (
     GREY,
     ORANGE,
     VERMILLION,
+    PlainNumbers,
     caption,
     ink,
     legend,
@@ -35,7 +36,15 @@ _SAME = 1e-9  # priors closer than this, relatively, are one
 def draw_probability(ax: Axes, numbers: Numbers, said: str) -> None:
     """Draw the density of the truth's probability, and the prior."""
     prior, values = numbers.prior, numbers.probability
-    draw_density(ax, values, colour=BLUE, low=0.0, high=1.0, fill=True)
+    few = few_values(values)
+    if few is None:
+        draw_density(ax, values, colour=BLUE, low=0.0, high=1.0, fill=True)
+        ax.set_ylabel("density of records")
+        ax.yaxis.set_major_formatter(PlainNumbers())
+    else:
+        ax.vlines(few[0], 0.0, few[1], color=BLUE, linewidth=4.0)
+        ax.set_ylabel("share of records")
+        ax.yaxis.set_major_formatter(PercentFormatter(1.0))
     mean = float(prior.mean())
     line = ax.axvline(mean, color=ink(), linestyle="--", linewidth=1.4)
     if np.ptp(prior) <= _SAME * mean:
@@ -50,7 +59,6 @@ def draw_probability(ax: Axes, numbers: Numbers, said: str) -> None:
         ax, said, f"n = {counted(len(values), 'record')}, {below:.1%} of them below their prior"
     )
     ax.set_xlabel("posterior probability of the truth")
-    ax.set_ylabel("density of records")
     ax.set_ylim(bottom=0)
     plain_axis(ax)
     legend(ax, handles, labels)

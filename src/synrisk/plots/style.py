@@ -30,6 +30,7 @@ HEAT = "cividis"
 _LONGEST = 32  # characters of a name
 _PANEL = (5.2, 3.6)  # inches
 _MOST_TICKS = 42
+_PARTED, _SMALLEST_IN_FULL, _LARGEST_IN_FULL = 1e4, 1e-4, 1e10
 
 
 def ink() -> Any:
@@ -120,13 +121,34 @@ def legend(ax: Axes, handles: Sequence[Any], labels: Sequence[str], **options: A
             mark.set_alpha(1.0)
 
 
+class PlainNumbers(ScalarFormatter):
+    """Numbers in full, thousands parted: a factor at an axis' end is overlooked, or overlaps."""
+
+    def __init__(self) -> None:
+        super().__init__(useOffset=False)
+        self.set_scientific(False)
+        self._largest = 0.0
+
+    def set_locs(self, locs: Any) -> None:
+        """Note where ticks are: their labels are written alike."""
+        self._largest = max((abs(float(place)) for place in locs), default=0.0)
+        super().set_locs(locs)
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        """Return the label of a tick."""
+        largest = self._largest
+        if 0 < largest < _SMALLEST_IN_FULL or largest >= _LARGEST_IN_FULL:
+            return f"{x:.3g}".replace("-", "\N{MINUS SIGN}")
+        if largest >= _PARTED:
+            return f"{x:,.10g}".replace("-", "\N{MINUS SIGN}")
+        return super().__call__(x, pos)
+
+
 def plain_axis(ax: Axes, which: str = "x") -> None:
-    """Write numbers out in full: an offset at an axis' end is overlooked."""
+    """Write few numbers, in full."""
     axis = ax.xaxis if which == "x" else ax.yaxis
     axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
-    formatter = ScalarFormatter(useOffset=False)
-    formatter.set_powerlimits((-5, 6))
-    axis.set_major_formatter(formatter)
+    axis.set_major_formatter(PlainNumbers())
 
 
 def level_ticks(ax: Axes, labels: Sequence[str], which: str = "x") -> None:
@@ -150,12 +172,20 @@ def number_labels(values: npt.NDArray[Any]) -> list[str]:
     if values.dtype.kind not in "fiu":
         return [str(value) for value in values]
     if values.dtype.kind in "iu":
-        return [f"{value:d}" for value in values]
+        return [f"{value:,d}" for value in values]
     for digits in range(4, 17):
-        shown = [f"{value:.{digits}g}" for value in values]
+        shown = [_in_full(value, digits) for value in values]
         if len(set(shown)) == len(set(values.tolist())):
             return shown
     return [repr(float(value)) for value in values]
+
+
+def _in_full(value: float, digits: int) -> str:
+    """Return a number to so many digits, thousands parted rather than as a power of ten."""
+    short = f"{value:.{digits}g}"
+    if _PARTED <= abs(value) < _LARGEST_IN_FULL:
+        return f"{float(short):,.16g}"
+    return short
 
 
 def shade(values: FloatArray) -> Any:

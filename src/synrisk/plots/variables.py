@@ -20,6 +20,7 @@ from synrisk.plots.style import (
     GREY,
     MARKERS,
     SKY,
+    PlainNumbers,
     caption,
     ink,
     legend,
@@ -53,6 +54,7 @@ def draw_difference(ax: Axes, drawn: Drawn, axis: int) -> None:
     if family.is_continuous:
         draw_density(ax, off, colour=BLUE, low=0.0, fill=True)
         ax.set_ylabel("density of records")
+        ax.yaxis.set_major_formatter(PlainNumbers())
         ax.set_ylim(bottom=0)
         plain_axis(ax)
         return
@@ -136,6 +138,7 @@ def _draw_densities(ax: Axes, own: FloatArray, datasets: Sequence[FloatArray], l
     ]
     names = _names(len(datasets))
     ax.set_ylabel("density of records")
+    ax.yaxis.set_major_formatter(PlainNumbers())
     ax.set_ylim(bottom=0)
     plain_axis(ax)
     legend(ax, [thick, *lines[: len(names)]], ["confidential", *names])

@@ -20,6 +20,7 @@ from synrisk.plots.style import (
     GREY,
     MARKERS,
     VERMILLION,
+    PlainNumbers,
     legend,
     level_ticks,
     plain_axis,
@@ -141,6 +142,7 @@ def _draw_histogram(ax: Axes, picture: Mapping[str, Any]) -> None:
         labels.append(f"{picture['line_label']} ({picture['line']:.4g})")
     ax.set_ylim(0.0, 1.04 * highest)
     plain_axis(ax)
+    ax.yaxis.set_major_formatter(PlainNumbers())
     if picture["whole"]:
         ax.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     _legend(ax, handles, labels)
