@@ -134,13 +134,6 @@ class Section:
             self.refuse(f"must be a whole number{from_}; got {_said(value)}.", key)
         return value
 
-    def flag(self, key: str, default: bool) -> bool:
-        """Return true or false."""
-        value = self.values.get(key, default)
-        if not isinstance(value, bool):
-            self.refuse(f"must be true or false, without quotes; got {_said(value)}.", key)
-        return value
-
 
 def _said(value: object) -> str:
     """Return a value of a settings file for a message: it is no value of the data."""

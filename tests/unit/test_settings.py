@@ -185,7 +185,6 @@ def test_files_that_cannot_be_read(tmp_path):
         (lambda top: top.whole("t"), "line 3, t: must be a whole number from 1; got 'x'"),
         (lambda top: top.whole("flag"), "line 4, flag: must be a whole number from 1; got true"),
         (lambda top: top.whole("n", least=4), "line 1, n: must be a whole number from 4; got 3"),
-        (lambda top: top.flag("t", True), "line 3, t: must be true or false"),
         (lambda top: top.choice("t", ("xx", "y"), "y"), "line 3, t: must be one of xx, y; got 'x'"),
         (lambda top: top.section("n"), r"line 1, n: must be a table \(\[n\]\)"),
         (lambda top: top.sections("t"), r"line 3, t: must be tables that begin with \[\[t\]\]"),
@@ -207,7 +206,7 @@ def test_values_of_the_wrong_kind_are_refused_where_they_stand(read, message):
 
 def test_values_that_are_right_or_absent():
     top = parsed('t = "x"\nn = 3\nflag = true\nlist = ["a"]\n[[many]]\n[[many]]\n', "study.toml")
-    assert (top.text("t"), top.whole("n"), top.flag("flag", False)) == ("x", 3, True)
+    assert (top.text("t"), top.whole("n")) == ("x", 3)
     assert (top.text("none"), top.whole("none"), top.texts("none")) == (None, None, None)
     assert (top.texts("list"), top.choice("t", ("x",), "x")) == (["a"], "x")
     assert [one.place for one in top.sections("many")] == [("many", 0), ("many", 1)]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from synrisk.errors import DataError, OptionError, SyntheticDataError, counted, got, listed
+from synrisk.errors import DataError, OptionError, SyntheticDataError, got, listed
 from synrisk.io import read_table
 from synrisk.plan import Regression
 from synrisk.schema import (
@@ -244,11 +244,3 @@ def _pairs(
 def is_numeric(sides: Sides, name: str) -> bool:
     """Tell whether a variable holds numbers."""
     return isinstance(sides.schema.variables[name], Numeric)
-
-
-def said_of_sides(sides: Sides) -> str:
-    """Return in words how much of the release is synthetic."""
-    m = counted(len(sides.datasets), "synthetic dataset")
-    if sides.is_partial:
-        return f"{m}, partially synthetic: {listed(sides.synthesized)} of {len(sides.names)}"
-    return f"{m}, fully synthetic"
