@@ -87,8 +87,11 @@ def moments(synthesizer, variable, name):
     mean = weight @ values
     sd = np.sqrt(weight @ (values - mean) ** 2)
     if model.posterior.chain is None:
-        ess = 1.0 / (weight @ weight)
-        return mean, sd, sd / np.sqrt(ess), sd / np.sqrt(2.0 * ess) * 1.5
+        # Weighted draws in adjacent antithetic pairs: effects on the mean and on the variance,
+        # whose root has the error of the latter over 2 sd.
+        effects = weight * np.stack([values - mean, (values - mean) ** 2 - sd**2])
+        errors = np.sqrt((effects.reshape(2, -1, 2).sum(axis=2) ** 2).sum(axis=1))
+        return mean, sd, errors[0], errors[1] / (2.0 * sd)
     n_chains = len(np.unique(model.posterior.chain))
     by_chain = values.reshape(n_chains, -1)
     errors = (float(array_stats.mcse(by_chain, method=kind)) for kind in ("mean", "sd"))
