@@ -28,8 +28,8 @@ from synrisk.likelihood import (
     ModelBlock,
     Nodes,
     TableErrors,
+    add_log_predictive,
     log_predictive,
-    log_predictive_exact,
     log_table,
     table_errors,
 )
@@ -242,14 +242,17 @@ class Exact:
     ) -> FloatArray:
         """Return Σ_l log L_l over the model's guesses, ``(record, cell)``; there are no totals."""
         del totals
-        table = -len(self.stacked) * log_predictive_exact(block, self.nodes, shape)
+        table = np.zeros(block.table_shape)
+        add_log_predictive(block, self.nodes, shape, -float(len(self.stacked)), table)
         for nodes in self.stacked:
-            table += log_predictive_exact(block, nodes, shape)
+            add_log_predictive(block, nodes, shape, 1.0, table)
         return table
 
     def log_predictive(self, block: ModelBlock, shape: Shape) -> FloatArray:
         """Return the log predictive density of each guess against the truth's."""
-        return log_predictive_exact(block, self.nodes, shape)
+        table = np.zeros(block.table_shape)
+        add_log_predictive(block, self.nodes, shape, 1.0, table)
+        return table
 
     def to_arrays(self) -> dict[str, FloatArray]:
         """Return what is stored."""

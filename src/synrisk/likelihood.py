@@ -92,6 +92,12 @@ class ModelBlock:
         """The axes of this model's table: its parents' and its own."""
         return (*self.parents, self.own)
 
+    @property
+    def table_shape(self) -> tuple[int, int]:
+        """The records, and the cells of this model's table."""
+        n_records, n_guesses = self.guesses.shape
+        return n_records, self.places.shape[1] * n_guesses
+
     def true_cells(self, shape: tuple[int, ...], rows: slice = slice(None)) -> IntArray:
         """Return the parent cell and the own guess of the truth, ``(record, 2)``."""
         truth = self.truth[rows]
@@ -229,19 +235,17 @@ class Nodes:
     spread: FloatArray
 
 
-def log_predictive_exact(block: ModelBlock, nodes: Nodes, shape: tuple[int, ...]) -> FloatArray:
-    """Return what `log_predictive` estimates, for a gaussian model, by its nodes."""
+def add_log_predictive(
+    block: ModelBlock, nodes: Nodes, shape: tuple[int, ...], by: float, out: FloatArray
+) -> None:
+    """Add `by` times what `log_predictive` estimates, for a gaussian model, by its nodes."""
     from synrisk.kernels import exact_kernel
 
-    n_records, n_guesses = block.guesses.shape
-    out = np.empty((n_records, block.places.shape[1] * n_guesses))
-    values = np.empty(block.values.shape)
-    for places, centre, spread in zip(block.places, nodes.centre, nodes.spread, strict=True):
-        own = np.unique(places)
-        values[:, own] = (block.values[:, own] - centre) / spread
     exact_kernel()(
-        values,
+        block.values,
         block.places,
+        nodes.centre,
+        nodes.spread,
         nodes.log_weight,
         nodes.sigma,
         nodes.mean,
@@ -249,9 +253,9 @@ def log_predictive_exact(block: ModelBlock, nodes: Nodes, shape: tuple[int, ...]
         block.guesses,
         block.true_cells(shape),
         block.record_weights,
+        by,
         out,
     )
-    return out
 
 
 @dataclass(frozen=True, repr=False)

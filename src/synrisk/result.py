@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from synrisk.elimination import LOST, marginals_and_counts
-from synrisk.likelihood import cells_within
 from synrisk.schema import BoolArray, FloatArray, IntArray
 
 TIE = 1e-9  # log posteriors closer than this are tied
@@ -203,18 +202,6 @@ def summarise_tables(
     return result, lost
 
 
-def ends_of(log_likelihood: FloatArray, log_prior: FloatArray) -> IntArray:
-    """Return the cells with the smallest and the largest log likelihood, ``(record, 2)``.
-
-    Of the guesses that a record has; `log_prior` is −∞ elsewhere.
-    """
-    from synrisk.kernels import record_kernels
-
-    ends = np.zeros((len(log_likelihood), 2), dtype=np.int64)
-    record_kernels().find_ends(log_likelihood, np.ascontiguousarray(log_prior), ends)
-    return ends
-
-
 def _first_best(marginal: FloatArray) -> IntArray:
     top = marginal.max(axis=1, keepdims=True)
     return np.asarray(np.argmax(marginal >= top * (1.0 - TIE), axis=1), dtype=np.int64)
@@ -225,10 +212,9 @@ def summarise(
     log_prior: FloatArray,
     truth: IntArray,
     shape: tuple[int, ...],
-    ends: IntArray,
     *,
     keep: bool,
-) -> RiskArrays:
+) -> tuple[RiskArrays, IntArray]:
     """Reduce the joint posterior of a block of records to what is reported of each.
 
     Parameters
@@ -241,21 +227,22 @@ def summarise(
         The index of the truth on every axis, ``(record, axis)``.
     shape
         The shape of the joint grid.
-    ends
-        What `ends_of` returns.
     keep
         Whether to keep the joint posterior.
+
+    Returns
+    -------
+    arrays, ends
+        The results, and the cells with the smallest and the largest log likelihood among the
+        guesses that a record has, ``(record, 2)``.
     """
     from synrisk.kernels import record_kernels
 
     n_records = len(truth)
-    at_ends = np.take_along_axis(log_likelihood, ends, axis=1)
-    log_odds_range = at_ends[:, 1] - at_ends[:, 0]
-    axes = tuple(range(len(shape)))
     starts = np.concatenate([[0], np.cumsum(shape)]).astype(np.int64)
-    axis_cell = np.stack([starts[a] + cells_within(axes, (a,), shape) for a in axes])
     true_cell = np.ravel_multi_index(tuple(truth.T), shape).astype(np.int64)
-    probability, prior, rank = (np.empty(n_records) for _ in range(3))
+    probability, prior, rank, log_odds_range = (np.empty(n_records) for _ in range(4))
+    ends = np.empty((n_records, 2), dtype=np.int64)
     n_guesses = np.empty(n_records, dtype=np.int64)
     best = np.zeros((n_records, len(shape)), dtype=np.int64)
     marginals = np.zeros((n_records, starts[-1]))
@@ -265,7 +252,6 @@ def summarise(
         np.ascontiguousarray(log_prior),
         true_cell,
         np.ascontiguousarray(truth),
-        axis_cell,
         starts,
         TIE,
         probability,
@@ -275,8 +261,10 @@ def summarise(
         marginals,
         prior_marginals,
         best,
+        ends,
+        log_odds_range,
     )
-    return RiskArrays(
+    arrays = RiskArrays(
         probability,
         prior,
         rank,
@@ -288,3 +276,4 @@ def summarise(
         None,
         log_likelihood.reshape(n_records, *shape) if keep else None,
     )
+    return arrays, ends

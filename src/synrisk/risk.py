@@ -27,7 +27,7 @@ from synrisk.likelihood import (
     log_joint_paired,
 )
 from synrisk.model import Model
-from synrisk.result import RiskArrays, ends_of, summarise, summarise_tables
+from synrisk.result import RiskArrays, summarise, summarise_tables
 from synrisk.schema import BoolArray, Columns, FloatArray, IntArray
 from synrisk.synthesizer import Synthesizer
 from synrisk.uncertainty import errors_of
@@ -170,10 +170,10 @@ class Evaluation:
         log_prior = self._log_prior(rows, blocks, estimates)
         truth = np.stack([grid.truth[rows] for grid in self.grids], axis=1)
         flat_prior = log_prior.reshape(len(log_prior), -1)
-        ends = ends_of(log_likelihood, flat_prior)
+        keep = keep_joint or with_errors
+        result, ends = summarise(log_likelihood, flat_prior, truth, self.shape, keep=keep)
         if not with_errors:
-            return summarise(log_likelihood, flat_prior, truth, self.shape, ends, keep=keep_joint)
-        result = summarise(log_likelihood, flat_prior, truth, self.shape, ends, keep=True)
+            return result
         assert result.joint is not None  # noqa: S101 - it was asked for
         log_posterior = result.joint.reshape(len(truth), -1)
         errors = errors_of(

@@ -17,15 +17,17 @@ from synrisk.kernels.signatures import FAST
 from synrisk.likelihood import (
     KernelDraws,
     ModelBlock,
+    Nodes,
     TermValues,
     add_log_density,
+    add_log_predictive,
     cells_within,
     flatten_terms,
     log_joint_paired,
     log_table,
 )
 from synrisk.posterior import Posterior
-from synrisk.result import TIE, ends_of, summarise
+from synrisk.result import TIE, summarise
 from synrisk.schema import Factor, Numeric
 
 RESPONSES = {
@@ -92,6 +94,17 @@ def case(families, shape, parents, n=7, n_draws=13, seed=0, lay_out=some_guesses
         )  # fmt: skip
         draws.append(of_model)
     return compiled, reference, draws
+
+
+def one_record(block, i):
+    rows = slice(i, i + 1)
+    return replace(
+        block,
+        values=block.values[rows],
+        guesses=block.guesses[rows],
+        truth=block.truth[rows],
+        record_weights=block.record_weights[rows],
+    )
 
 
 @every
@@ -162,14 +175,7 @@ def test_a_record_does_not_depend_on_those_beside_it(family, m):
     block, laid = compiled[2]
     found = log_table(block, laid, log_g, shape)
     for i in range(n):
-        rows = slice(i, i + 1)
-        alone = replace(
-            block,
-            values=block.values[rows],
-            guesses=block.guesses[rows],
-            truth=block.truth[rows],
-            record_weights=block.record_weights[rows],
-        )
+        alone = one_record(block, i)
         np.testing.assert_array_equal(log_table(alone, laid, log_g, shape)[0], found[i])
     expected = plain.log_table(reference[2], log_g, draws[2].log_weights).reshape(found.shape)
     near = np.arange(n) != 4
@@ -201,6 +207,67 @@ def test_logarithms_in_lanes_keep_their_digits():
     out = np.empty_like(x)
     logarithms(x, out)
     np.testing.assert_allclose(out, np.log(x), rtol=1e-15, atol=2e-16)
+
+
+def of_nodes(block, nodes):
+    """log Σ w F(guess)/F(truth) by each record's nodes, its row taken out by plain inverses."""
+
+    def log_f(tau, y, x, mean, covariance):
+        more = 1.0 + tau * x @ covariance @ x
+        return -0.5 * np.log(more) - 0.5 * tau * (y - x @ mean) ** 2 / more
+
+    table = np.empty(block.table_shape)
+    for i, (values, guesses) in enumerate(zip(block.values, block.guesses, strict=True)):
+        rows = (values[block.places].T - nodes.centre) / nodes.spread
+        own, y = rows[0], guesses[block.truth[i, block.own]]
+        logs = np.empty((len(nodes.sigma), len(rows), len(guesses)))
+        for q, sigma in enumerate(nodes.sigma):
+            tau = block.record_weights[i] / sigma**2
+            precision = np.linalg.inv(nodes.covariance[q])
+            without = np.linalg.inv(precision - tau * np.outer(own, own))
+            mean = without @ (precision @ nodes.mean[q] - tau * y * own)
+            at_truth = log_f(tau, y, own, mean, without)
+            for p, row in enumerate(rows):
+                at_guess = log_f(tau, guesses, row, mean, without)
+                logs[q, p] = nodes.log_weight[q] + at_guess - at_truth
+        table[i] = logsumexp(logs, axis=0).ravel()
+    return table
+
+
+@pytest.mark.parametrize("size", [3, 4, 11, 23])
+def test_sums_over_nodes_equal_the_formula_whatever_lies_beside_a_record(size):
+    """Even guesses, uneven ones, and such that nodes differ by more than 2^1000."""
+    rng = np.random.default_rng(5)
+    n, n_nodes, shape = 19, 6, (3, size)
+    terms = [TermValues((), np.ones((n, 1))), TermValues((0,), rng.normal(size=(n, 3, 2)))]
+    flat, places = flatten_terms(terms, (0,), shape)
+    guesses = even_guesses(rng, FAMILIES[0], n, size)
+    guesses[::3, 1] += 0.01
+    guesses[4] *= 1e3
+    truth = np.stack([np.zeros(n, dtype=np.int64), rng.integers(0, size, n)], axis=1)
+    block = ModelBlock(1, (0,), flat, places, guesses, truth, rng.uniform(0.3, 1.2, n))
+    roots = rng.normal(scale=0.1, size=(n_nodes, 3, 3))
+    nodes = Nodes(
+        np.log(rng.dirichlet(np.ones(n_nodes))),
+        rng.uniform(0.7, 1.5, n_nodes),
+        rng.normal(scale=0.2, size=(n_nodes, 3)),
+        roots @ np.swapaxes(roots, 1, 2) + 1e-3 * np.eye(3),
+        np.array([0.0, 0.3, -0.2]),
+        np.array([1.0, 2.0, 0.7]),
+    )
+    found = np.full(block.table_shape, 0.5)
+    add_log_predictive(block, nodes, shape, -2.0, found)
+    expected = 0.5 - 2.0 * of_nodes(block, nodes)
+    near = np.arange(n) != 4
+    np.testing.assert_allclose(found[near], expected[near], rtol=0, atol=1e-11)
+    # Differences of logs of some millions, each known to a rounding.
+    rounding = np.finfo(np.float64).eps * np.abs(expected[4]).max()
+    np.testing.assert_allclose(found[4], expected[4], rtol=0, atol=4 * rounding)
+    for i in range(n):
+        alone = one_record(block, i)
+        again = np.full(alone.table_shape, 0.5)
+        add_log_predictive(alone, nodes, shape, -2.0, again)
+        np.testing.assert_array_equal(again[0], found[i])
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0, 1e3, 1e6])
@@ -314,11 +381,12 @@ def test_summaries_equal_plain_numpy():
     log_p = log_prior + log_likelihood
     log_p -= logsumexp(log_p, axis=1, keepdims=True)
     p = np.exp(log_p).reshape(n, *shape)
-    ends = ends_of(log_likelihood, log_prior)
+    found, ends = summarise(log_likelihood.copy(), log_prior, truth, shape, keep=True)
     present = np.where(prior > 0, log_likelihood, np.nan)
     np.testing.assert_array_equal(ends[:, 0], np.nanargmin(present, axis=1))
     np.testing.assert_array_equal(ends[:, 1], np.nanargmax(present, axis=1))
-    found = summarise(log_likelihood.copy(), log_prior, truth, shape, ends, keep=True)
+    between = np.nanmax(present, axis=1) - np.nanmin(present, axis=1)
+    np.testing.assert_array_equal(found.log_odds_range, between)
     index = (np.arange(n), *truth.T)
     np.testing.assert_allclose(found.probability, p[index], rtol=1e-13)
     np.testing.assert_allclose(found.prior, prior.reshape(p.shape)[index], rtol=1e-13)
@@ -334,6 +402,15 @@ def test_summaries_equal_plain_numpy():
         of_truth = prior.reshape(p.shape).sum(axis=others)[np.arange(n), truth[:, axis]]
         np.testing.assert_allclose(found.prior_marginals[:, axis], of_truth, rtol=1e-12)
     np.testing.assert_allclose(found.joint, log_p.reshape(p.shape), rtol=0, atol=1e-12)
+
+
+def test_one_cell_that_is_no_number_makes_its_record_none():
+    log_likelihood = np.random.default_rng(0).normal(size=(3, 19))
+    log_likelihood[1, 4] = np.nan
+    truth, log_prior = np.zeros((3, 1), dtype=np.int64), np.full((1, 19), -np.log(19.0))
+    found, _ = summarise(log_likelihood, log_prior, truth, (19,), keep=False)
+    for values in (found.probability, found.log_odds_range):
+        np.testing.assert_array_equal(np.isnan(values), [False, True, False])
 
 
 @every

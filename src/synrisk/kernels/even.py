@@ -22,7 +22,7 @@ _RUN, _STEPS = 11, 6  # weights that follow from one another, and how many in on
 _LEAST_EVEN = 4  # guesses
 _ROUNDING = 1e-15  # relative to the guesses
 # Powers of two: a run stays within 2^±1000, and differences of terms keep their digits.
-_LARGEST_START, _LARGEST_RATIO, _LARGEST_TURN, _LARGEST_TERM = 500.0, 20.0, 3.0, 100.0
+LARGEST_START, LARGEST_RATIO, LARGEST_TURN, _LARGEST_TERM = 500.0, 20.0, 3.0, 100.0
 
 
 @njit(error_model="numpy")
@@ -175,7 +175,7 @@ def prepare(
         middle = power2 * varying(y1, eta, 0, lane, parameters)
         ends = varying(y0, eta, 0, lane, parameters) + varying(y2, eta, 0, lane, parameters)
         turn = power2 * ends - 2.0 * middle
-        bad += beyond(middle, spread(_LARGEST_TERM)) + beyond(turn, spread(_LARGEST_TURN))
+        bad += beyond(middle, spread(_LARGEST_TERM)) + beyond(turn, spread(LARGEST_TURN))
         store(state[0], h * N_LANES, here)
         store(state[1], h * N_LANES, base(eta, 0, lane, parameters))
         store(state[2], h * N_LANES, raised(turn))
@@ -206,8 +206,8 @@ def begin(
         at = power2 * varying(y0, eta, 0, lane, parameters)
         ratio = power2 * varying(y1, eta, 0, lane, parameters) - at
         level = at + LOG2E * offset
-        bad += beyond(at, spread(_LARGEST_TERM)) + beyond(ratio, spread(_LARGEST_RATIO))
-        bad += beyond(level, spread(_LARGEST_START))
+        bad += beyond(at, spread(_LARGEST_TERM)) + beyond(ratio, spread(LARGEST_RATIO))
+        bad += beyond(level, spread(LARGEST_START))
         store(start, 2 * h * N_LANES, raised(level))
         store(start, (2 * h + 1) * N_LANES, raised(ratio))
     return bad

@@ -3,10 +3,15 @@
 At a node sigma is known and the coefficients are normal given all rows, the record's own among
 them. Leaving that row out is a rank-one change (Sherman–Morrison), and so is putting a guess in
 its place.
+
+Records lie in lanes. At a node the log density is a parabola in the guess, so where guesses are
+even the weight of a node against the heaviest one's follows from guess to guess by multiplication,
+as in `even`; elsewhere, and for lanes that may not go this way, it is raised at every guess.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -15,7 +20,15 @@ import numpy as np
 from numba import njit, types
 
 from synrisk.kernels.digest import can_cache, sources_digest
-from synrisk.kernels.elementary import LOG2E, logarithm, raise_two
+from synrisk.kernels.elementary import LOG2E, wide_vectors
+from synrisk.kernels.even import (
+    LARGEST_RATIO,
+    LARGEST_START,
+    LARGEST_TURN,
+    n_runs,
+    read_lanes,
+)
+from synrisk.kernels.lanes import N_LANES, beyond, load, raised, smaller, spread, store
 from synrisk.kernels.signatures import F1, F2, F3, FAST, I2
 
 
@@ -26,64 +39,171 @@ def exact_kernel() -> Callable[..., None]:
     return kernel
 
 
-_BLOCK = 256  # records in the innermost loops
-_FAR = 1000.0  # a node's power of two beyond the largest weight's: such a cell is summed apart
+_FAR = 1000.0  # a node's power of two beyond the heaviest one's: such a cell is summed apart
+_LARGEST_TERM = 1e4  # in powers of two: at a larger one the ratios of even guesses lose digits
+_LN2 = math.log(2.0)
 
 
 @njit(fastmath=FAST, error_model="numpy")
-def _dot(left: Any, right: Any, q: Any, out: Any) -> None:
-    """out[j] = Σ_c left[c, j] · right[q, c, j]."""
-    for j in range(len(out)):
-        out[j] = 0.0
-    for c in range(len(left)):
-        for j in range(len(out)):
-            out[j] += left[c, j] * right[q, c, j]
+def _at_truth(
+    x: Any, own: Any, log_weight: Any, sigma: Any, mean: Any, covariance: Any, cross: Any,
+    state: Any,
+) -> None:  # fmt: skip
+    """Write what each node gives at the truth.
+
+    ``cross[node, column]`` is the covariance times the truth's row; ``state[·, node]`` holds ω/σ²,
+    that over what its row leaves, the residual over the same, and the node's level: the log of its
+    weight less its log density at the truth.
+    """
+    wide_vectors()
+    n_columns = mean.shape[1]
+    for q in range(len(sigma)):
+        tau = load(own, 0) * (1.0 / (sigma[q] * sigma[q]))
+        fitted, leverage = spread(0.0), spread(0.0)
+        for c in range(n_columns):
+            product = spread(0.0)
+            for d in range(n_columns):
+                product += load(x, d * N_LANES) * covariance[q, c, d]
+            store(cross, (q * n_columns + c) * N_LANES, product)
+            leverage += load(x, c * N_LANES) * product
+            fitted += load(x, c * N_LANES) * mean[q, c]
+        error = load(own, N_LANES) - fitted
+        left = 1.0 - tau * leverage
+        share = tau / left
+        at_truth = 0.5 * math.log(left) - 0.5 * (share * error * error)
+        store(state[0], q * N_LANES, tau)
+        store(state[1], q * N_LANES, share)
+        store(state[2], q * N_LANES, share * error)
+        store(state[3], q * N_LANES, (log_weight[q] - at_truth) * LOG2E)
 
 
 @njit(fastmath=FAST, error_model="numpy")
-def _multiply(covariance: Any, q: Any, x: Any, out: Any) -> None:
-    """out[q, c, j] = Σ_d covariance[q, c, d] · x[d, j]."""
-    n_columns, n_records = x.shape
-    for c in range(n_columns):
-        for j in range(n_records):
-            out[q, c, j] = 0.0
-        for d in range(n_columns):
-            by = covariance[q, c, d]
-            for j in range(n_records):
-                out[q, c, j] += by * x[d, j]
+def _at_cell(x: Any, mean: Any, covariance: Any, cross: Any, state: Any, parabola: Any) -> None:
+    """Write ``parabola[·, node]``: height, place of the top and curvature of the log density.
+
+    Of guesses at a parent cell, in powers of two.
+    """
+    wide_vectors()
+    n_nodes, n_columns = mean.shape
+    for q in range(n_nodes):
+        fitted, leverage, moved = spread(0.0), spread(0.0), spread(0.0)
+        for c in range(n_columns):
+            product, value = spread(0.0), load(x, c * N_LANES)
+            for d in range(n_columns):
+                product += load(x, d * N_LANES) * covariance[q, c, d]
+            leverage += value * product
+            fitted += value * mean[q, c]
+            moved += value * load(cross, (q * n_columns + c) * N_LANES)
+        tau, share = load(state[0], q * N_LANES), load(state[1], q * N_LANES)
+        more = 1.0 + tau * (leverage + share * moved * moved)
+        height = load(state[3], q * N_LANES) - 0.5 * LOG2E * math.log(more)
+        store(parabola[0], q * N_LANES, height)
+        store(parabola[1], q * N_LANES, fitted - moved * load(state[2], q * N_LANES))
+        store(parabola[2], q * N_LANES, 0.5 * LOG2E * (tau / more))
 
 
 @njit(fastmath=FAST, error_model="numpy")
-def _fit(mean: Any, q: Any, x: Any, out: Any) -> None:
-    """out[j] = Σ_c mean[q, c] · x[c, j]."""
-    for j in range(len(out)):
-        out[j] = 0.0
-    for c in range(len(x)):
-        by = mean[q, c]
-        for j in range(len(out)):
-            out[j] += by * x[c, j]
+def _sum_even(heaviest: Any, y: Any, parabola: Any, top: Any, total: Any, unsafe: Any) -> None:
+    """Sum the nodes' weights against the heaviest one's at even guesses, by multiplication.
+
+    Write the heaviest one's logs and the sums, and add to `unsafe` where a lane may not go this
+    way.
+    """
+    wide_vectors()
+    n_guesses, n_nodes = len(y) // N_LANES, parabola.shape[1] // N_LANES
+    at = heaviest * N_LANES
+    height, centre, scale = load(parabola[0], at), load(parabola[1], at), load(parabola[2], at)
+    step = (load(y, (n_guesses - 1) * N_LANES) - load(y, 0)) * (1.0 / (n_guesses - 1))
+    bad, runs = load(unsafe, 0), n_runs(n_guesses)
+    for k in range(n_guesses):
+        away = load(y, k * N_LANES) - centre
+        term = scale * away * away
+        bad += beyond(term, spread(_LARGEST_TERM))
+        store(top, k * N_LANES, height - term)
+        store(total, k * N_LANES, spread(1.0))
+    for run in range(runs):
+        low, stop = run * n_guesses // runs, (run + 1) * n_guesses // runs
+        first = load(y, low * N_LANES)
+        top_away = first - centre
+        rise = scale * step * (2.0 * top_away + step)
+        for q in range(n_nodes):
+            if q != heaviest:
+                own = load(parabola[2], q * N_LANES)
+                away = first - load(parabola[1], q * N_LANES)
+                start = (
+                    load(parabola[0], q * N_LANES) - own * away * away - load(top, low * N_LANES)
+                )
+                ratio = rise - own * step * (2.0 * away + step)
+                turn = 2.0 * (step * step * (scale - own))
+                bad += beyond(start, spread(LARGEST_START)) + beyond(ratio, spread(LARGEST_RATIO))
+                bad += beyond(turn, spread(LARGEST_TURN))
+                row, by, more = raised(start), raised(ratio), raised(turn)
+                for k in range(low, stop):
+                    store(total, k * N_LANES, load(total, k * N_LANES) + row)
+                    row *= by
+                    by *= more
+    store(unsafe, 0, bad)
 
 
 @njit(fastmath=FAST, error_model="numpy")
-def _log_sum(level: Any, centre: Any, scale: Any, y: Any, j: Any) -> Any:
-    """log Σ_q 2^row of one cell, from the largest down."""
-    n_nodes = len(level)
+def _sum_each(heaviest: Any, y: Any, parabola: Any, top: Any, total: Any, far: Any) -> None:
+    """Sum the same at every guess by itself; tell in `far` where a lane's sums overflow."""
+    wide_vectors()
+    n_guesses, n_nodes = len(y) // N_LANES, parabola.shape[1] // N_LANES
+    at, bad = heaviest * N_LANES, spread(0.0)
+    for k in range(n_guesses):
+        here = load(y, k * N_LANES)
+        away = here - load(parabola[1], at)
+        highest = load(parabola[0], at) - load(parabola[2], at) * away * away
+        weights = spread(1.0)
+        for q in range(n_nodes):
+            if q != heaviest:
+                away = here - load(parabola[1], q * N_LANES)
+                power = (
+                    load(parabola[0], q * N_LANES) - load(parabola[2], q * N_LANES) * away * away
+                )
+                power -= highest
+                bad += smaller(spread(_FAR), power)
+                weights += raised(max(min(power, spread(_FAR)), spread(-_FAR)))
+        store(top, k * N_LANES, highest)
+        store(total, k * N_LANES, weights)
+    store(far, 0, bad)
+
+
+@njit(fastmath=FAST, error_model="numpy")
+def _log_of_sums(top: Any, total: Any, out: Any) -> None:
+    """Write the logs of the sums, no longer against the heaviest node's."""
+    wide_vectors()
+    for k in range(len(top) // N_LANES):
+        at = k * N_LANES
+        store(out, at, load(top, at) * _LN2 + math.log(load(total, at)))
+
+
+@njit(fastmath=FAST, error_model="numpy")
+def _log_sum(parabola: Any, y: Any, lane: Any) -> Any:
+    """log Σ_q 2^power of one cell, from the largest down."""
+    n_nodes = parabola.shape[1] // N_LANES
     top = -np.inf
     for q in range(n_nodes):
-        top = max(top, level[q, j] - scale[q, j] * (y - centre[q, j]) ** 2)
+        at = q * N_LANES + lane
+        top = max(top, parabola[0, at] - parabola[2, at] * (y - parabola[1, at]) ** 2)
     total = 0.0
     for q in range(n_nodes):
-        total += 2.0 ** (level[q, j] - scale[q, j] * (y - centre[q, j]) ** 2 - top)
-    return top / LOG2E + np.log(total)
+        at = q * N_LANES + lane
+        power = parabola[0, at] - parabola[2, at] * (y - parabola[1, at]) ** 2
+        total += math.exp((power - top) * _LN2)
+    return top * _LN2 + math.log(total)
 
 
 def _make_predict(digest: str) -> Any:
-    signature = types.void(F2, I2, F1, F1, F2, F3, F2, I2, F1, F2)
+    signature = types.void(F2, I2, F1, F1, F1, F1, F2, F3, F2, I2, F1, types.float64, F2)
 
     @njit(signature, cache=can_cache(), nogil=True, fastmath=FAST, error_model="numpy")
     def predict(
         values: Any,  # (record, value), with `places` (column, parent cell) as in `models`
         places: Any,
+        centre: Any,  # (column), with `width`: what columns are standardised by
+        width: Any,
         log_weight: Any,  # (node)
         sigma: Any,  # (node)
         mean: Any,  # (node, column)
@@ -91,86 +211,58 @@ def _make_predict(digest: str) -> Any:
         guesses: Any,  # (record, guess)
         truth: Any,  # (record, [parent cell, own guess])
         omega: Any,  # (record)
-        out: Any,  # (record, parent cell × guess): the log predictive density against the truth's
+        by: Any,
+        out: Any,  # (record, parent cell × guess): `by` times the log predictive density against
+        # the truth's is added
     ) -> None:
         _ = digest
         n_records, n_guesses = guesses.shape
         n_columns, n_parents = places.shape
-        n_nodes = len(sigma)
-        heaviest = np.argmax(log_weight)
-        # Records lie innermost, so that every loop over them is vectorised.
-        own, other = np.ones((n_columns, _BLOCK)), np.ones((n_columns, _BLOCK))
-        own_v, other_v = (
-            np.empty((n_nodes, n_columns, _BLOCK)), np.empty((1, n_columns, _BLOCK))
-        )  # fmt: skip
-        tau, left, error, base = (
-            np.empty((n_nodes, _BLOCK)), np.empty((n_nodes, _BLOCK)),
-            np.empty((n_nodes, _BLOCK)), np.empty((n_nodes, _BLOCK)),
-        )  # fmt: skip
-        level, centre, scale = (
-            np.empty((n_nodes, _BLOCK)), np.empty((n_nodes, _BLOCK)), np.empty((n_nodes, _BLOCK))
-        )  # fmt: skip
-        y, power, total, row = np.zeros(_BLOCK), np.ones(_BLOCK), np.empty(_BLOCK), np.empty(_BLOCK)
-        fitted, cross, spread = np.empty(_BLOCK), np.empty(_BLOCK), np.empty(_BLOCK)
-        one_covariance = np.empty((1, n_columns, n_columns))
-        for start in range(0, n_records, _BLOCK):
-            n = min(_BLOCK, n_records - start)
-            for j in range(n):
-                i = start + j
-                for c in range(n_columns):
-                    own[c, j] = values[i, places[c, truth[i, 0]]]
-                y[j], power[j] = guesses[i, truth[i, 1]], omega[i]
-            for q in range(n_nodes):
-                precision = 1.0 / (sigma[q] * sigma[q])
-                _multiply(covariance, q, own, own_v)
-                _fit(mean, q, own, fitted)
-                _dot(own, own_v, q, spread)
-                for j in range(_BLOCK):
-                    tau[q, j] = power[j] * precision
-                    error[q, j] = y[j] - fitted[j]
-                    left[q, j] = 1.0 - tau[q, j] * spread[j]
-                    squared = tau[q, j] * error[q, j] * error[q, j] / left[q, j]
-                    at_truth = 0.5 * logarithm(left[q, j]) - 0.5 * squared
-                    base[q, j] = (log_weight[q] - at_truth) * LOG2E
+        n_nodes, heaviest = len(sigma), 0
+        for q in range(n_nodes):
+            heaviest = q if log_weight[q] > log_weight[heaviest] else heaviest
+        x, own = np.empty(n_columns * N_LANES), np.empty(3 * N_LANES)
+        cross, state = np.empty(n_nodes * n_columns * N_LANES), np.empty((4, n_nodes * N_LANES))
+        parabola, y = np.empty((3, n_nodes * N_LANES)), np.empty(n_guesses * N_LANES)
+        top, total = np.empty(n_guesses * N_LANES), np.empty(n_guesses * N_LANES)
+        logs, each = np.empty(n_guesses * N_LANES), np.empty(n_guesses * N_LANES)
+        unsafe, far = np.empty(N_LANES), np.zeros(N_LANES)
+        for first in range(0, n_records, N_LANES):
+            n = min(N_LANES, n_records - first)
+            read_lanes(first, n, guesses, truth, omega, y, own)
+            for c in range(n_columns):
+                for j in range(N_LANES):
+                    i = first + min(j, n - 1)
+                    value = values[i, places[c, truth[i, 0]]]
+                    x[c * N_LANES + j] = (value - centre[c]) / width[c]
+            _at_truth(x, own, log_weight, sigma, mean, covariance, cross, state)
             for cell in range(n_parents):
                 for c in range(n_columns):
-                    for j in range(n):
-                        other[c, j] = values[start + j, places[c, cell]]
-                for q in range(n_nodes):
-                    for c in range(n_columns):
-                        for d in range(n_columns):
-                            one_covariance[0, c, d] = covariance[q, c, d]
-                    _multiply(one_covariance, 0, other, other_v)
-                    _fit(mean, q, other, fitted)
-                    _dot(other, own_v, q, cross)
-                    _dot(other, other_v, 0, spread)
-                    for j in range(_BLOCK):
-                        t = tau[q, j]
-                        more = 1.0 + t * (spread[j] + t * cross[j] * cross[j] / left[q, j])
-                        centre[q, j] = fitted[j] - t * cross[j] * error[q, j] / left[q, j]
-                        scale[q, j] = 0.5 * LOG2E * t / more
-                        level[q, j] = base[q, j] - 0.5 * LOG2E * logarithm(more)
-                for k in range(n_guesses):
-                    for j in range(n):
-                        y[j] = guesses[start + j, k]
-                    for j in range(_BLOCK):
-                        r = y[j] - centre[heaviest, j]
-                        fitted[j] = level[heaviest, j] - scale[heaviest, j] * r * r
-                        total[j] = 1.0
-                    n_far = 0
-                    for q in range(n_nodes):
-                        if q != heaviest:
-                            for j in range(_BLOCK):
-                                r = y[j] - centre[q, j]
-                                row[j] = level[q, j] - scale[q, j] * r * r - fitted[j]
-                                n_far += row[j] > _FAR
-                            raise_two(row)
-                            for j in range(_BLOCK):
-                                total[j] += row[j]
-                    c = cell * n_guesses + k
-                    for j in range(n):
-                        out[start + j, c] = fitted[j] / LOG2E + logarithm(total[j])
-                    for j in range(n if n_far > 0 else 0):
-                        out[start + j, c] = _log_sum(level, centre, scale, y[j], j)
+                    for j in range(N_LANES):
+                        value = values[first + min(j, n - 1), places[c, cell]]
+                        x[c * N_LANES + j] = (value - centre[c]) / width[c]
+                _at_cell(x, mean, covariance, cross, state, parabola)
+                n_unsafe = 0
+                for j in range(N_LANES):
+                    unsafe[j] = own[2 * N_LANES + j]
+                _sum_even(heaviest, y, parabola, top, total, unsafe)
+                _log_of_sums(top, total, logs)
+                for j in range(N_LANES):
+                    n_unsafe += unsafe[j] != 0.0
+                if n_unsafe > 0:
+                    _sum_each(heaviest, y, parabola, top, total, far)
+                    _log_of_sums(top, total, each)
+                for j in range(n):
+                    at = cell * n_guesses
+                    if unsafe[j] == 0.0:
+                        for k in range(n_guesses):
+                            out[first + j, at + k] += by * logs[k * N_LANES + j]
+                    elif far[j] == 0.0:
+                        for k in range(n_guesses):
+                            out[first + j, at + k] += by * each[k * N_LANES + j]
+                    else:
+                        for k in range(n_guesses):
+                            here = y[k * N_LANES + j]
+                            out[first + j, at + k] += by * _log_sum(parabola, here, j)
 
     return predict

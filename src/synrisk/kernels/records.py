@@ -11,7 +11,8 @@ import numpy as np
 from numba import njit, types
 
 from synrisk.kernels.digest import can_cache, sources_digest
-from synrisk.kernels.elementary import exponential, logarithm
+from synrisk.kernels.elementary import exponential, logarithm, wide_vectors
+from synrisk.kernels.lanes import N_LANES, load, spread, store
 from synrisk.kernels.signatures import F1, F2, F3, FAST, I1, I2
 
 
@@ -22,9 +23,8 @@ class RecordKernels:
     Attributes
     ----------
     summarise
-        Normalises the posterior and writes probability, prior, rank, marginals and best guesses.
-    find_ends
-        Finds the cells with the smallest and the largest log likelihood.
+        Normalises the posterior and writes probability, prior, rank, marginals, best guesses, and
+        the cells with the smallest and the largest log likelihood.
     part
         Parts the posterior over a model's cells, and what of it lies within the truth.
     bound_ranks
@@ -32,7 +32,6 @@ class RecordKernels:
     """
 
     summarise: Callable[..., None]
-    find_ends: Callable[..., None]
     part: Callable[..., None]
     bound_ranks: Callable[..., None]
 
@@ -41,39 +40,61 @@ class RecordKernels:
 def record_kernels() -> RecordKernels:
     """Return the kernels, compiled or from numba's cache."""
     digest = sources_digest()
-    return RecordKernels(
-        _make_summarise(digest), _make_find_ends(digest), _make_part(digest), _make_bound(digest)
-    )
+    return RecordKernels(_make_summarise(digest), _make_part(digest), _make_bound(digest))
 
 
 @njit(fastmath=FAST, error_model="numpy")
-def _normalise(log_p: Any, p: Any) -> Any:
-    """Write p = exp(log_p) / Σ, and return log Σ exp(log_p)."""
-    top = -np.inf
+def _normalise(log_p: Any, top: Any, p: Any) -> Any:
+    """Write p = exp(log_p) / Σ, and return log Σ exp(log_p); `top` is the largest."""
     for c in range(len(log_p)):
-        top = max(top, log_p[c])
-    for c in range(len(log_p)):
-        p[c] = exponential(log_p[c] - top)
+        value = exponential(log_p[c] - top)
+        value = np.nan if np.isnan(log_p[c]) else value  # what is held within bounds is a number
+        p[c] = 0.0 if log_p[c] == -np.inf else value
     total = 0.0
-    for c in range(len(log_p)):
-        if log_p[c] == -np.inf:
-            p[c] = 0.0
+    for c in range(len(p)):
         total += p[c]
-    for c in range(len(log_p)):
+    for c in range(len(p)):
         p[c] /= total
-    return top + logarithm(total)
+    return np.nan if np.isnan(total) else top + logarithm(total)
+
+
+@njit(error_model="numpy")
+def _extremes(row: Any, absent: Any, ends: Any) -> None:
+    """Write the smallest and the largest of a row; `absent` is infinite where nothing is."""
+    wide_vectors()
+    low, high = spread(np.inf), spread(-np.inf)
+    n_wide = len(row) - len(row) % N_LANES
+    for c in range(0, n_wide, N_LANES):
+        value, without = load(row, c), load(absent, c)
+        low, high = min(low, value + without), max(high, value - without)
+    store(ends, 0, low)
+    store(ends, N_LANES, high)
+    for c in range(n_wide, len(row)):
+        ends[0] = min(ends[0], row[c] + absent[c])
+        ends[N_LANES] = max(ends[N_LANES], row[c] - absent[c])
+    for j in range(1, N_LANES):
+        ends[0] = min(ends[0], ends[j])
+        ends[N_LANES] = max(ends[N_LANES], ends[N_LANES + j])
+
+
+@njit(error_model="numpy")
+def _first(row: Any, absent: Any, value: Any) -> Any:
+    """Return the first cell with a value that a row is known to have; 0 if it is not a number."""
+    for c in range(len(row)):
+        if row[c] == value and absent[c] == 0.0:
+            return c
+    return 0
 
 
 def _make_summarise(digest: str) -> Any:
-    signature = types.void(F2, F2, I1, I2, I2, I1, types.float64, F1, F1, F1, I1, F2, F2, I2)
+    signature = types.void(F2, F2, I1, I2, I1, types.float64, F1, F1, F1, I1, F2, F2, I2, I2, F1)
 
-    @njit(signature, cache=can_cache(), nogil=True, error_model="numpy")
+    @njit(signature, cache=can_cache(), nogil=True, fastmath=FAST, error_model="numpy")
     def summarise(
         joint: Any,  # (record, cell): the log likelihood; becomes the log posterior
         log_prior: Any,  # (record or 1, cell)
         true_cell: Any,  # (record)
         truth: Any,  # (record, axis): the true guess
-        axis_cell: Any,  # (axis, cell): where the cell's guess stands in `marginals`
         starts: Any,  # (axis + 1): where each axis' guesses begin in `marginals`
         tie: float,
         probability: Any,
@@ -83,68 +104,74 @@ def _make_summarise(digest: str) -> Any:
         marginals: Any,
         prior_marginals: Any,  # (record, axis): of the true guess
         best: Any,  # (record, axis)
+        ends: Any,  # (record, [smallest, largest]): the cells with such a log likelihood
+        log_odds_range: Any,
     ) -> None:
         _ = digest
         n_records, n_cells = joint.shape
         n_axes = len(starts) - 1
-        p, p0 = np.empty(n_cells), np.empty(n_cells)
+        p, p0, absent = np.empty(n_cells), np.empty(n_cells), np.zeros(n_cells)
+        nothing, both = np.zeros(n_cells), np.empty(2 * N_LANES)
         one_prior = len(log_prior) == 1
+        n_present = 0
         for i in range(n_records):
-            before = log_prior[0 if one_prior else i]
+            row, before = joint[i], log_prior[0 if one_prior else i]
             if i == 0 or not one_prior:
-                _normalise(before, p0)
-            n_present = 0
+                n_present = 0
+                for c in range(n_cells):
+                    absent[c] = 0.0 if before[c] > -np.inf else np.inf
+                    n_present += before[c] > -np.inf
+                _extremes(before, nothing, both)
+                _normalise(before, both[N_LANES], p0)
+            _extremes(row, absent, both)
+            between = both[N_LANES] - both[0]
+            ends[i, 0], ends[i, 1] = (
+                _first(row, absent, both[0]),
+                _first(row, absent, both[N_LANES]),
+            )
             for c in range(n_cells):
-                joint[i, c] += before[c]
-                n_present += before[c] > -np.inf
-            log_total = _normalise(joint[i], p)
-            at_truth = joint[i, true_cell[i]]
+                row[c] += before[c]
+            _extremes(row, nothing, both)
+            log_total = _normalise(row, both[N_LANES], p)
+            log_odds_range[i] = np.nan if np.isnan(log_total) else between
+            at_truth = row[true_cell[i]]
             above, tied = 0, 0
             for c in range(n_cells):
-                difference = joint[i, c] - at_truth
+                difference = row[c] - at_truth
                 above += difference > tie
                 tied += abs(difference) <= tie
-                joint[i, c] -= log_total
+            for c in range(n_cells):
+                row[c] -= log_total
             probability[i], prior[i] = p[true_cell[i]], p0[true_cell[i]]
             rank[i] = above + (tied + 1) / 2.0
             n_guesses[i] = n_present
+            n_before, n_after = 1, n_cells
             for axis in range(n_axes):
-                at = starts[axis] + truth[i, axis]
-                for c in range(n_cells):
-                    marginals[i, axis_cell[axis, c]] += p[c]
-                    if axis_cell[axis, c] == at:
-                        prior_marginals[i, axis] += p0[c]
+                first, size = starts[axis], starts[axis + 1] - starts[axis]
+                n_after //= size
+                own = marginals[i, first : first + size]
+                for outer in range(n_before):
+                    if n_after == 1:  # the innermost axis: its guesses lie side by side
+                        for k in range(size):
+                            own[k] += p[outer * size + k]
+                    for k in range(size if n_after > 1 else 0):
+                        at, total = (outer * size + k) * n_after, 0.0
+                        for c in range(n_after):
+                            total += p[at + c]
+                        own[k] += total
+                    at = (outer * size + truth[i, axis]) * n_after
+                    for c in range(n_after):
+                        prior_marginals[i, axis] += p0[at + c]
+                n_before *= size
                 top = 0.0
-                for k in range(starts[axis], starts[axis + 1]):
-                    top = max(top, marginals[i, k])
-                for k in range(starts[axis], starts[axis + 1]):
-                    if marginals[i, k] >= top * (1.0 - tie):
-                        best[i, axis] = k - starts[axis]
+                for k in range(size):
+                    top = max(top, own[k])
+                for k in range(size):
+                    if own[k] >= top * (1.0 - tie):
+                        best[i, axis] = k
                         break
 
     return summarise
-
-
-def _make_find_ends(digest: str) -> Any:
-    @njit(types.void(F2, F2, I2), cache=can_cache(), nogil=True, error_model="numpy")
-    def find_ends(
-        log_likelihood: Any,  # (record, cell)
-        log_prior: Any,  # (record or 1, cell): −∞ where a record lacks the guess
-        ends: Any,  # (record, [smallest, largest])
-    ) -> None:
-        _ = digest
-        n_records, n_cells = log_likelihood.shape
-        for i in range(n_records):
-            before = log_prior[0 if len(log_prior) == 1 else i]
-            low, high = np.inf, -np.inf
-            for c in range(n_cells):
-                value = log_likelihood[i, c]
-                if before[c] > -np.inf and value < low:
-                    low, ends[i, 0] = value, c
-                if before[c] > -np.inf and value > high:
-                    high, ends[i, 1] = value, c
-
-    return find_ends
 
 
 def _make_part(digest: str) -> Any:
