@@ -9,14 +9,17 @@ counts are compared with those of the record that a row stands for.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, fields
+from functools import cached_property
+from operator import attrgetter
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 from scipy.spatial import cKDTree
-from scipy.stats import binom, chi2
+from scipy.special import bdtrc, chdtr
 
 from synrisk.errors import SynriskError
 from synrisk.executors import Executor
@@ -31,140 +34,227 @@ _CHANCE = 4.0  # standard deviations of a difference of counts
 _MORE_COPIES = 0.01  # share of rows beyond what the confidential data have among themselves
 _NEARLY_ALL = 0.9  # of the rows
 _N_CHANCES = 100  # draws over which chance agreement is averaged
-_DISTANCE = ["variable", "dataset", "d2", "df", "p_smaller"]
-_COPIES = ["dataset", "n_rows", "exact", "near", "exact_own", "near_own"]
-_AGREEMENT = ["variable", "dataset", "n_rows", "agree", "expected", "sd"]
 
 
-def _no_agreement() -> pd.DataFrame:
-    return pd.DataFrame(columns=_AGREEMENT).set_index(["variable", "dataset"])
-
-
-@dataclass(frozen=True, eq=False)
-class ReleaseChecks:
-    """What was found about a release.
+@dataclass(frozen=True)
+class Distance:
+    """How far the fits of a model to the confidential data and to a dataset are apart.
 
     Attributes
     ----------
-    distance
-        A row a model and dataset: D² between the fits, its degrees of freedom, and the probability
-        of a smaller one if the release came from the model; NaN where draws made elsewhere are too
-        few, or of the synthetic rows no fit can be made.
-    copies
-        A row a dataset: how many synthetic rows hold a confidential record's values in all
-        continuous synthesized variables, how many come within a thousandth of a standard deviation,
-        and how many confidential records do so among themselves.
-    agreement
-        A row a variable of levels or counts and a dataset whose rows stand for records: how many
-        hold their record's value, and how many would if the model had drawn them, with its
-        standard deviation.
+    d2, df
+        D² and its degrees of freedom.
+    p_smaller
+        The probability of a smaller D² if the release came from the model; NaN where draws made
+        elsewhere are too few, or of the synthetic rows no fit can be made.
     """
 
-    distance: pd.DataFrame
-    copies: pd.DataFrame
-    agreement: pd.DataFrame = field(default_factory=_no_agreement)
+    variable: str
+    dataset: int
+    d2: float
+    df: float
+    p_smaller: float
 
     @property
+    def is_known(self) -> bool:
+        """Whether the fits could be compared."""
+        return not math.isnan(self.p_smaller)
+
+    @property
+    def failure(self) -> str | None:
+        """What is wrong, in plain words."""
+        if self.p_smaller > 1.0 - TAIL:
+            return (
+                f"Dataset {self.dataset} does not look as if it came from the model of "
+                f"{self.variable}: the fits differ by D² = {self.d2:.1f} with {self.df:.0f} "
+                "degrees of freedom. The risk assumes that it did."
+            )
+        if self.p_smaller < TAIL:
+            return (
+                f"Dataset {self.dataset} follows the confidential data of {self.variable} more "
+                f"closely than its model would (D² = {self.d2:.3f} with {self.df:.0f} degrees of "
+                "freedom): was it copied or adjusted? The risk does not see that."
+            )
+        return None
+
+
+@dataclass(frozen=True)
+class Copies:
+    """How many rows of a dataset are at or near a confidential record.
+
+    Attributes
+    ----------
+    exact, near
+        Rows that hold a record's values in all continuous synthesized variables, and such within
+        a thousandth of a standard deviation.
+    exact_own, near_own
+        As many are to be expected by what confidential records do among themselves.
+    """
+
+    dataset: int
+    n_rows: int
+    exact: int
+    near: int
+    exact_own: float
+    near_own: float
+
+    @property
+    def are_too_many(self) -> bool:
+        """Whether more rows are near confidential records than should."""
+        return (
+            _all_copied(self.exact, self.exact_own, self.n_rows)
+            or _too_many(self.exact, self.exact_own, self.n_rows)
+            or _too_many(self.near, self.near_own, self.n_rows)
+        )
+
+    @property
+    def failure(self) -> str | None:
+        """What is wrong, in plain words."""
+        if not self.are_too_many:
+            return None
+        return (
+            f"{self.exact:,} of {self.n_rows:,} rows of dataset {self.dataset} are copies of "
+            f"confidential records, {self.near:,} nearly so. The risk does not see copies."
+        )
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How many rows of a dataset hold the level or count of the record that they stand for.
+
+    Attributes
+    ----------
+    agree
+        So many do.
+    expected, sd
+        So many would if the model had drawn them, and the standard deviation of that.
+    """
+
+    variable: str
+    dataset: int
+    n_rows: int
+    agree: int
+    expected: float
+    sd: float
+
+    @property
+    def is_too_often(self) -> bool:
+        """Whether more rows hold their record's value than the model would draw."""
+        beyond = self.agree - self.expected > _CHANCE * self.sd
+        # Of few rows the count is not normal.
+        chance = min(self.expected / self.n_rows, 1.0)
+        return bool(beyond and bdtrc(self.agree - 1, self.n_rows, chance) < TAIL)
+
+    @property
+    def failure(self) -> str | None:
+        """What is wrong, in plain words."""
+        if not self.is_too_often:
+            return None
+        return (
+            f"{self.agree:,} of {self.n_rows:,} rows of dataset {self.dataset} hold the "
+            f"{self.variable} of the confidential record that they stand for; the model would give "
+            f"about {self.expected:,.0f}: was it copied? The risk does not see that."
+        )
+
+
+@dataclass(frozen=True)
+class ReleaseChecks:
+    """What was found about a release."""
+
+    distances: tuple[Distance, ...]
+    copied_rows: tuple[Copies, ...]
+    agreements: tuple[Agreement, ...] = ()
+
+    @property
+    def distance(self) -> pd.DataFrame:
+        """A row a model and dataset: D² between the fits; see `Distance`."""
+        return _table(Distance, self.distances, ["variable", "dataset"])
+
+    @property
+    def copies(self) -> pd.DataFrame:
+        """A row a dataset: how many synthetic rows are copies; see `Copies`."""
+        return _table(Copies, self.copied_rows, ["dataset"])
+
+    @property
+    def agreement(self) -> pd.DataFrame:
+        """A row a variable of levels or counts and a dataset whose rows stand for records.
+
+        See `Agreement`.
+        """
+        return _table(Agreement, self.agreements, ["variable", "dataset"])
+
+    @cached_property
     def failures(self) -> tuple[str, ...]:
         """What is wrong, in plain words."""
-        found = []
-        for key, row in zip(self.distance.index, self.distance.to_dict("records"), strict=True):
-            variable, number = key
-            if row["p_smaller"] > 1.0 - TAIL:
-                found.append(
-                    f"Dataset {number} does not look as if it came from the model of {variable}: "
-                    f"the fits differ by D² = {row['d2']:.1f} with {row['df']:.0f} degrees of "
-                    "freedom. The risk assumes that it did."
-                )
-            elif row["p_smaller"] < TAIL:
-                found.append(
-                    f"Dataset {number} follows the confidential data of {variable} more closely "
-                    f"than its model would (D² = {row['d2']:.3f} with {row['df']:.0f} degrees of "
-                    "freedom): was it copied or adjusted? The risk does not see that."
-                )
-        copies = self.copies.to_dict("records")
-        for number, row, copied in zip(self.copies.index, copies, self.copied, strict=True):
-            if copied:
-                found.append(
-                    f"{row['exact']:,.0f} of {row['n_rows']:,.0f} rows of dataset {number} are "
-                    f"copies of confidential records, {row['near']:,.0f} nearly so. The risk does "
-                    "not see copies."
-                )
-        agreements = self.agreement.to_dict("records")
-        for key, row, agrees in zip(self.agreement.index, agreements, self.agreeing, strict=True):
-            if agrees:
-                variable, number = key
-                found.append(
-                    f"{row['agree']:,.0f} of {row['n_rows']:,.0f} rows of dataset {number} hold "
-                    f"the {variable} of the confidential record that they stand for; the model "
-                    f"would give about {row['expected']:,.0f}: was it copied? The risk does not "
-                    "see that."
-                )
-        return tuple(found)
+        rows: tuple[Distance | Copies | Agreement, ...] = (
+            *self.distances,
+            *self.copied_rows,
+            *self.agreements,
+        )
+        failures = (row.failure for row in rows)
+        return tuple(one for one in failures if one is not None)
 
     @property
     def unchecked(self) -> tuple[tuple[str, int], ...]:
         """The variables and datasets whose fits could not be compared."""
-        return tuple(self.distance.index[self.distance["p_smaller"].isna()])
+        return tuple((one.variable, one.dataset) for one in self.distances if not one.is_known)
 
     def status(self, variable: str | None = None) -> str:
         """Return "passed", "failed" or "not known" for a variable, or for the whole release.
 
         Copies are looked for in all continuous variables at once: they count for the whole.
         """
-        rows = self.distance
-        if variable is not None:
-            rows = rows[rows.index.get_level_values("variable") == variable]
-        p = rows["p_smaller"].to_numpy(dtype=np.float64)
-        together = self.agreement.index[list(self.agreeing)].get_level_values("variable")
-        if len(together) if variable is None else variable in together:
+        distances = [one for one in self.distances if variable in (None, one.variable)]
+        about: list[Distance | Copies | Agreement] = [
+            *distances,
+            *(one for one in self.agreements if variable in (None, one.variable)),
+            *(self.copied_rows if variable is None else ()),
+        ]
+        if any(one.failure is not None for one in about):
             return "failed"
-        if ((p < TAIL) | (p > 1.0 - TAIL)).any() or (variable is None and any(self.copied)):
-            return "failed"
-        return "passed" if len(p) and np.isfinite(p).all() else "not known"
-
-    @property
-    def copied(self) -> tuple[bool, ...]:
-        """For each dataset, whether more of its rows are near confidential records than should."""
-        return tuple(
-            _all_copied(row["exact"], row["exact_own"], row["n_rows"])
-            or _too_many(row["exact"], row["exact_own"], row["n_rows"])
-            or _too_many(row["near"], row["near_own"], row["n_rows"])
-            for row in self.copies.to_dict("records")
-        )
-
-    @property
-    def agreeing(self) -> tuple[bool, ...]:
-        """For each row of `agreement`, whether more hold their record's value than should."""
-        return tuple(_agrees_too_often(row) for row in self.agreement.to_dict("records"))
+        return "passed" if distances and all(one.is_known for one in distances) else "not known"
 
     def to_json(self) -> dict[str, Any]:
         """Return the checks as JSON has them."""
         return {
-            "distance": _without_nan(self.distance.reset_index()),
-            "copies": _without_nan(self.copies.reset_index()),
-            "agreement": _without_nan(self.agreement.reset_index()),
+            "distance": _to_columns(Distance, self.distances),
+            "copies": _to_columns(Copies, self.copied_rows),
+            "agreement": _to_columns(Agreement, self.agreements),
         }
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> ReleaseChecks:
         """Return what `to_json` stored."""
-        numbers = {"d2": np.float64, "df": np.float64, "p_smaller": np.float64}
-        distance = pd.DataFrame(stored["distance"]).astype(numbers)
-        distance = distance.set_index(["variable", "dataset"])
-        copies = pd.DataFrame(stored["copies"]).set_index("dataset")
-        if "agreement" not in stored:  # in files of before there was one
-            return cls(distance, copies)
-        agreement = pd.DataFrame(stored["agreement"]).set_index(["variable", "dataset"])
-        return cls(distance, copies, agreement)
+        return cls(
+            _from_columns(Distance, stored["distance"]),
+            _from_columns(Copies, stored["copies"]),
+            # Files of before there was one have none.
+            _from_columns(Agreement, stored["agreement"]) if "agreement" in stored else (),
+        )
 
 
-def _without_nan(frame: pd.DataFrame) -> dict[str, list[Any]]:
+_Row = TypeVar("_Row", Distance, Copies, Agreement)
+
+
+def _table(kind: type[_Row], rows: Sequence[_Row], index: list[str]) -> pd.DataFrame:
+    columns = [one.name for one in fields(kind)]
+    return pd.DataFrame([vars(row) for row in rows], columns=columns).set_index(index)
+
+
+def _to_columns(kind: type[_Row], rows: Sequence[_Row]) -> dict[str, list[Any]]:
     """Return columns as lists with None for NaN, which JSON does not have."""
     return {
-        str(name): [None if value != value else value for value in frame[name].tolist()]
-        for name in frame.columns
+        one.name: [None if value != value else value for value in map(attrgetter(one.name), rows)]
+        for one in fields(kind)
     }
+
+
+def _from_columns(kind: type[_Row], columns: Mapping[str, Sequence[Any]]) -> tuple[_Row, ...]:
+    rows: list[tuple[Any, ...]] = [
+        tuple(math.nan if value is None else value for value in row)
+        for row in zip(*(columns[one.name] for one in fields(kind)), strict=True)
+    ]
+    return tuple(kind(*row) for row in rows)
 
 
 def _too_many(found: float, own: float, n_rows: float) -> bool:
@@ -175,16 +265,8 @@ def _too_many(found: float, own: float, n_rows: float) -> bool:
 def _all_copied(exact: float, own: float, n_rows: float) -> bool:
     """Tell whether nearly all rows are copies, however few, though records seldom repeat."""
     share = min(own / n_rows, 1.0)
-    seldom = share < 0.5 or binom.sf(exact - 1, n_rows, share) < TAIL
+    seldom = share < 0.5 or bdtrc(exact - 1, n_rows, share) < TAIL
     return bool(exact >= max(_NEARLY_ALL * n_rows, 1.0) and seldom)
-
-
-def _agrees_too_often(row: Mapping[Any, Any]) -> bool:
-    """Tell whether rows hold their records' values more often than the model would draw them."""
-    beyond = row["agree"] - row["expected"] > _CHANCE * row["sd"]
-    # Of few rows the count is not normal.
-    chance = min(row["expected"] / row["n_rows"], 1.0)
-    return bool(beyond and binom.sf(row["agree"] - 1, row["n_rows"], chance) < TAIL)
 
 
 def check_release(
@@ -202,17 +284,11 @@ def check_release(
                 with contextlib.suppress(SynriskError):
                     alone = synthesizer.moments_given_release(model, dataset, executor)
             d2 = _distance(own, alone)
-            rows.append(
-                {
-                    "variable": model.regression.response,
-                    "dataset": number,
-                    "d2": d2,
-                    "df": float(df),
-                    "p_smaller": float(chi2.cdf(d2, df)),
-                }
-            )
-    distance = pd.DataFrame(rows, columns=_DISTANCE).set_index(["variable", "dataset"])
-    return ReleaseChecks(distance, _copies(synthesizer, release), _agreement(synthesizer, release))
+            name = model.regression.response
+            rows.append(Distance(name, number, d2, float(df), float(chdtr(df, d2))))
+    return ReleaseChecks(
+        tuple(rows), _copies(synthesizer, release), _agreements(synthesizer, release)
+    )
 
 
 def _distance(
@@ -226,7 +302,7 @@ def _distance(
     return float("nan")
 
 
-def _copies(synthesizer: Synthesizer, release: Sequence[Released]) -> pd.DataFrame:
+def _copies(synthesizer: Synthesizer, release: Sequence[Released]) -> tuple[Copies, ...]:
     """Count synthetic rows at or near a confidential record's continuous synthesized values."""
     names = [
         regression.response
@@ -234,48 +310,53 @@ def _copies(synthesizer: Synthesizer, release: Sequence[Released]) -> pd.DataFra
         if regression.distribution.is_continuous
     ]
     if not names:
-        return pd.DataFrame(columns=_COPIES).set_index("dataset")
+        return ()
     own = np.column_stack([synthesizer.columns[name] for name in names])
     with np.errstate(over="ignore"):
         spread = own.std(axis=0)
     spread = np.where((spread > 0) & np.isfinite(spread), spread, 1.0)
-    tree = cKDTree(own / spread)
-    # A record's nearest is itself; a missing second one is infinitely far.
-    beside = np.asarray(tree.query(own / spread, k=[2], p=np.inf)[0])[:, 0]
+    # Without balance the tree is made faster, and a search so near hardly needs it.
+    tree = cKDTree(own / spread, compact_nodes=False, balanced_tree=False)
+    # A record's nearest is itself.
+    beside = _distances(tree, own / spread, 2)
     rows = []
     for number, dataset in enumerate(release, 1):
         values = np.column_stack([dataset.columns[name] for name in names]) / spread
-        nearest = np.asarray(tree.query(values, p=np.inf)[0])
+        nearest = _distances(tree, values, 1)
         share = len(values) / len(own)
         rows.append(
-            {
-                "dataset": number,
-                "n_rows": len(values),
-                "exact": int((nearest == 0).sum()),
-                "near": int((nearest <= _RADIUS).sum()),
-                "exact_own": share * int((beside == 0).sum()),
-                "near_own": share * int((beside <= _RADIUS).sum()),
-            }
+            Copies(
+                number,
+                len(values),
+                int((nearest == 0).sum()),
+                int((nearest <= _RADIUS).sum()),
+                share * int((beside == 0).sum()),
+                share * int((beside <= _RADIUS).sum()),
+            )
         )
-    return pd.DataFrame(rows, columns=_COPIES).set_index("dataset")
+    return tuple(rows)
 
 
-def _agreement(synthesizer: Synthesizer, release: Sequence[Released]) -> pd.DataFrame:
+def _distances(tree: cKDTree, points: FloatArray, k: int) -> FloatArray:
+    """Return how far each point's k-th nearest is, infinite where it is not near."""
+    bound = np.nextafter(_RADIUS, 1.0)  # what is found is nearer than that
+    found = tree.query(points, k=[k], p=np.inf, distance_upper_bound=bound)[0]
+    return np.asarray(found)[:, 0]
+
+
+def _agreements(synthesizer: Synthesizer, release: Sequence[Released]) -> tuple[Agreement, ...]:
     """Count rows with the level or count of their record, beside what the model would give."""
     discrete = [m for m in synthesizer.models if not m.regression.distribution.is_continuous]
     rows = []
-    for number, dataset in enumerate(release, 1):
-        if not discrete:
-            break
+    for number, dataset in enumerate(release if discrete else (), 1):
         mine, theirs = _linked(synthesizer, dataset)
         for model in discrete if len(mine) else ():
             name = model.regression.response
             truth = synthesizer.columns[name][mine]
             expected, sd = _chance(synthesizer, model, dataset, truth.astype(np.float64), theirs)
             agree = int((dataset.columns[name][theirs] == truth).sum())
-            values = (name, number, len(mine), agree, expected, sd)
-            rows.append(dict(zip(_AGREEMENT, values, strict=True)))
-    return pd.DataFrame(rows, columns=_AGREEMENT).set_index(["variable", "dataset"])
+            rows.append(Agreement(name, number, len(mine), agree, expected, sd))
+    return tuple(rows)
 
 
 def _linked(synthesizer: Synthesizer, dataset: Released) -> tuple[IntArray, IntArray]:

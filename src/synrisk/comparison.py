@@ -236,8 +236,7 @@ def _judged(checks: ReleaseChecks | None) -> dict[str, str]:
         return {"judged": UNCHECKED, "why": "The risk was evaluated with diagnostics=False."}
     if checks.failures:
         return {"judged": NO, "why": " ".join(checks.failures)}
-    unknown = checks.distance["d2"].isna()
-    if not len(unknown) or unknown.any():
+    if not checks.distances or checks.unchecked:
         why = "Some fits could not be compared: draws made elsewhere, or too few."
         return {"judged": UNCHECKED, "why": why}
     return {"judged": YES, "why": ""}

@@ -777,7 +777,7 @@ def _unchecked(checks: ReleaseChecks, variables: tuple[str, ...]) -> tuple[str, 
     """Return what was not compared: one dataset that was does not speak for another."""
     missed: list[str] = []
     for name in variables:
-        datasets = [d for variable, d in checks.distance.index if variable == name]
+        datasets = [one for one in checks.distances if one.variable == name]
         without = [d for variable, d in checks.unchecked if variable == name]
         if len(without) == len(datasets):  # also where there is none
             missed.append(name)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import synrisk as sr
-from synrisk.checks import ReleaseChecks
+from synrisk.checks import Copies, Distance, ReleaseChecks
 from synrisk.criteria import FAILED, PASSED, UNJUDGED, LimitReason, judge
 
 PRIOR = 0.1
@@ -19,11 +20,9 @@ BETTER = {FAILED: 0, UNJUDGED: 1, PASSED: 2}
 
 
 def checks(d2=5.0, p_smaller=0.5, copies=0):
-    distance = pd.DataFrame(
-        {"variable": ["y"], "dataset": [1], "d2": [d2], "df": [5.0], "p_smaller": [p_smaller]}
-    ).set_index(["variable", "dataset"])
-    found = {"n_rows": 1000, "exact": copies, "near": copies, "exact_own": 0.0, "near_own": 0.0}
-    return ReleaseChecks(distance, pd.DataFrame({"dataset": [1], **found}).set_index("dataset"))
+    return ReleaseChecks(
+        (Distance("y", 1, d2, 5.0, p_smaller),), (Copies(1, 1000, copies, copies, 0.0, 0.0),)
+    )
 
 
 def records(probability, mcse=0.0, reliable=True):
@@ -155,13 +154,13 @@ def test_a_release_that_could_not_be_checked_passes_only_where_the_criteria_say_
     assert accepted.outcome == "passed"
     assert "for y. The criteria accept that." in accepted.sentences()[-1]
     # A dataset that was compared does not speak for one that was not.
-    second = unknown.distance.rename(index={1: 2}, level="dataset")
-    both = ReleaseChecks(pd.concat([known.distance, second]), known.copies)
+    second = replace(unknown.distances[0], dataset=2)
+    both = ReleaseChecks((*known.distances, second), known.copied_rows)
     judged = verdict(records([0.05]), both, probability=0.2)
     assert judged.outcome == "cannot be judged"
     assert "for y in dataset 2." in judged.sentences()[0]
     # What was found against a release is not accepted with it.
-    copied = ReleaseChecks(unknown.distance, checks(copies=500).copies)
+    copied = ReleaseChecks(unknown.distances, checks(copies=500).copied_rows)
     judged = verdict(records([0.05]), copied, probability=0.2, unchecked_release="accept")
     assert judged.outcome == "cannot be judged"
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import digamma, polygamma
 
 from synrisk.errors import FitError
 from synrisk.executors import Executor
@@ -14,6 +15,7 @@ from synrisk.fitting.numbers import CommonNumbers
 from synrisk.fitting.rows import Rows, lower_root
 from synrisk.schema import FloatArray
 
+_LEAST_DF_OF_VARIANCE = 2.0  # up to here the coefficients have none
 _LEAST_DF = 1.0  # of sigma's posterior; with fewer, quantiles are beyond numbers
 
 
@@ -71,6 +73,17 @@ class ConjugatePosterior:
         """Return mean and covariance of the coefficients given each log sigma."""
         sigma2 = np.exp(2.0 * log_sigma)[:, None, None]
         return np.tile(self.mean, (len(log_sigma), 1)), sigma2 * self.covariance
+
+    def moments(self) -> tuple[FloatArray, FloatArray] | None:
+        """Return mean and covariance of the coefficients and log sigma; None if there is none."""
+        if self.df <= _LEAST_DF_OF_VARIANCE:
+            return None
+        n_columns, half = len(self.mean), 0.5 * self.df
+        covariance = np.zeros((n_columns + 1, n_columns + 1))
+        covariance[:-1, :-1] = self.covariance * self.sum_of_squares / (self.df - 2.0)
+        covariance[-1, -1] = 0.25 * polygamma(1, half)
+        log_sigma = 0.5 * (np.log(0.5 * self.sum_of_squares) - digamma(half))
+        return np.append(self.mean, log_sigma), covariance
 
     @property
     def spread(self) -> float:

@@ -20,7 +20,6 @@ from functools import cache
 from typing import Protocol
 
 import numpy as np
-from scipy.special import logsumexp
 
 from synrisk.executors import Executor
 from synrisk.fitting.laplace import Fitted, NormalPrior
@@ -29,7 +28,8 @@ from synrisk.fitting.rows import Rows, lower_root
 from synrisk.schema import FloatArray
 
 _NULL = 1e-13  # eigenvalues below this share of the largest carry no data
-_COARSE, _FINE = 4001, 8001  # points of the table of log sigma
+_COARSE, _FINE = 4001, 8001  # points of the table of log sigma that draws are made by
+_SOME = 1001  # points enough for its moments
 _DEEP = 45.0  # how far below its maximum the log density is tabulated
 _WIDE = 60.0  # log sigma is looked for so far to either side of log spread
 _HERMITE = 15
@@ -43,13 +43,13 @@ _NEAR = 0.3  # standard deviations, and of their logarithm
 _MOST_AT_ONCE = 1 << 22  # numbers in the covariances of a batch of draws
 
 
-def tabulate(
-    log_density: Callable[[FloatArray], FloatArray], spread: float
+def _tabulate(
+    log_density: Callable[[FloatArray], FloatArray], spread: float, sizes: tuple[int, int]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return log sigma on a fine grid, and its cumulative probability."""
+    """Return log sigma on a grid that is refined twice, and its cumulative probability."""
     middle = np.log(spread)
     grid = np.linspace(middle - _WIDE, middle + _WIDE, _COARSE)
-    for n_points in (_COARSE, _FINE):
+    for n_points in sizes:
         with np.errstate(over="ignore"):
             log_p = log_density(grid)
         deep = np.flatnonzero(log_p > log_p.max() - _DEEP)
@@ -59,6 +59,20 @@ def tabulate(
     density = np.exp(log_p - log_p.max())
     steps = np.concatenate([[0.0], np.cumsum(density[1:] + density[:-1])])
     return grid, steps / steps[-1]
+
+
+def _centre(
+    log_density: Callable[[FloatArray], FloatArray], spread: float
+) -> tuple[FloatArray, FloatArray, float, float]:
+    """Return log sigma at some points, their probabilities, the mean and standard deviation."""
+    grid, cumulative = _tabulate(log_density, spread, (_SOME, _SOME))
+    p, middles = np.diff(cumulative), (grid[1:] + grid[:-1]) / 2
+    mean = float(p @ middles)
+    return middles, p, mean, float(np.sqrt(p @ (middles - mean) ** 2))
+
+
+def _normalised(log_weight: FloatArray) -> FloatArray:
+    return np.asarray(log_weight - np.logaddexp.reduce(log_weight))
 
 
 @cache
@@ -79,6 +93,9 @@ class KnownGivenSigma(Protocol):
 
     def given(self, log_sigma: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and covariance of the coefficients given each log sigma."""
+
+    def moments(self) -> tuple[FloatArray, FloatArray] | None:
+        """Return mean and covariance of the coefficients and log sigma; None if there is none."""
 
 
 def quadrature(
@@ -102,24 +119,21 @@ def quadrature(
     executor
         Maps over the rows.
     """
-    grid, cumulative = tabulate(known.log_density, known.spread)
-    p, middles = np.diff(cumulative), (grid[1:] + grid[:-1]) / 2
-    mean = float(p @ middles)
-    sd = float(np.sqrt(p @ (middles - mean) ** 2))
+    points, _, mean, sd = _centre(known.log_density, known.spread)
     low, high = _moves(known, mean, rows, reach, executor)
     furthest = max(low, high) / sd
     if furthest < _LARGEST_MOVE:
         n_nodes = _FEW if sd < _NARROW and furthest < _SMALL_MOVE else _HERMITE
         nodes, log_weight = _hermite(known, mean, sd, n_nodes)
         _, twice = _hermite(known, mean, sd, 2 * n_nodes)
-        if abs(np.expm1(logsumexp(log_weight) - logsumexp(twice))) < _AGREE:
-            return nodes, np.asarray(log_weight - logsumexp(log_weight))
-    first = min(float(grid[0]), mean - _TAIL * sd - low)
-    last = max(float(grid[-1]), mean + _TAIL * sd + high)
+        apart = np.logaddexp.reduce(log_weight) - np.logaddexp.reduce(twice)
+        if abs(np.expm1(apart)) < _AGREE:
+            return nodes, _normalised(log_weight)
+    first = min(float(points[0]), mean - _TAIL * sd - low)
+    last = max(float(points[-1]), mean + _TAIL * sd + high)
     n_nodes = min(_MOST_NODES, int(np.ceil((last - first) / (_STEP * sd))) + 1)
     nodes = np.linspace(first, last, n_nodes)
-    log_weight = known.log_density(nodes)
-    return nodes, np.asarray(log_weight - logsumexp(log_weight))
+    return nodes, _normalised(known.log_density(nodes))
 
 
 def _hermite(
@@ -229,15 +243,24 @@ class GaussianPosterior:
 
     def table(self) -> tuple[FloatArray, FloatArray]:
         """Return log sigma on a fine grid, and its cumulative probability."""
-        return tabulate(self.log_density, self.spread)
+        return _tabulate(self.log_density, self.spread, (_COARSE, _FINE))
+
+    def moments(self) -> tuple[FloatArray, FloatArray]:
+        """Return mean and covariance of the coefficients and log sigma."""
+        log_sigma, p, mean, sd = _centre(self.log_density, self.spread)
+        sigma2 = np.exp(2.0 * log_sigma)[:, None]
+        along = self.projection / (sigma2 + self.values)
+        centre = p @ along
+        apart = along - centre
+        within = np.diag(p @ (sigma2 / (sigma2 + self.values)))
+        cross = self.vectors @ (apart.T @ (p * (log_sigma - mean)))
+        coefficients = self.vectors @ (within + apart.T @ (p[:, None] * apart)) @ self.vectors.T
+        covariance = np.block([[coefficients, cross[:, None]], [cross, np.array([[sd**2]])]])
+        return np.append(self.prior.mean + self.vectors @ centre, mean), covariance
 
     def agrees(self, fitted: Fitted) -> bool:
         """Tell whether weighted draws have about the right mean and spread of log sigma."""
-        grid, cumulative = self.table()
-        p = np.diff(cumulative)
-        middles = (grid[1:] + grid[:-1]) / 2
-        mean = float(p @ middles)
-        sd = float(np.sqrt(p @ (middles - mean) ** 2))
+        _, _, mean, sd = _centre(self.log_density, self.spread)
         weights, drawn = np.exp(fitted.log_weights), fitted.theta[:, -1]
         own = float(weights @ drawn)
         own_sd = float(np.sqrt(weights @ (drawn - own) ** 2))

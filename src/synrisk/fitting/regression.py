@@ -29,7 +29,7 @@ from synrisk.fitting.checks import (
     variance_inflation,
 )
 from synrisk.fitting.evidence import Evidence, evidence_at
-from synrisk.fitting.gaussian import GaussianPosterior, quadrature
+from synrisk.fitting.gaussian import GaussianPosterior, KnownGivenSigma, quadrature
 from synrisk.fitting.importance import LEAST_JUDGED
 from synrisk.fitting.laplace import Fitted, NormalPrior, Problem, find_mode, laplace
 from synrisk.fitting.numbers import CommonNumbers
@@ -253,19 +253,13 @@ def moments_of_regression(
     """Return the centre and the covariance of the posterior given the rows of several tables.
 
     Arguments are those of `refit_regression`. Parameters are standardised, sigma in logs. They are
-    those of exact draws, or the mode and the curvature there; None where draws cannot be relied
-    on. Of a fit with few draws more are drawn.
+    exact, or the mode and the curvature there; None where there is no covariance.
     """
     task, rows = _frozen(regression, variable, fit, tables)
     if fit.engine != "exact":
         mode, precision = find_mode(task.problem(rows, executor), task.start())
         return mode, np.asarray(np.linalg.inv(precision))
-    numbers, n_normals = fit.numbers, fit.numbers.z.shape[1]
-    wanted = draws_for_moments(len(fit.mode))
-    if len(numbers.z) < wanted:
-        numbers = _numbers(0, "moments", regression, wanted, n_normals)
-    fitted = task.fitted(rows, numbers, numbers, executor)
-    return _moments(fitted.theta, np.exp(fitted.log_weights)) if fitted.reliable else None
+    return task.known_given_sigma(rows, executor).moments()
 
 
 def draws_for_moments(n_parameters: int) -> int:
@@ -382,14 +376,16 @@ class _Task:
     ) -> GaussianPosterior:
         return GaussianPosterior.of(rows, prior, self.scales.spread, executor)
 
-    def nodes(self, rows: Sequence[Rows], reach: float, executor: Executor) -> Nodes:
-        """Return a gaussian posterior as a sum over nodes of sigma."""
-        known: GaussianPosterior | conjugate.ConjugatePosterior
+    def known_given_sigma(self, rows: Sequence[Rows], executor: Executor) -> KnownGivenSigma:
+        """Return the posterior of a gaussian model."""
         if isinstance(self.priors, Conjugate):
             prior = self._conjugate_prior(self.priors)
-            known = conjugate.posterior(rows, prior, executor, self.what)
-        else:
-            known = self._gaussian(rows, self._normal_prior(self.priors), executor)
+            return conjugate.posterior(rows, prior, executor, self.what)
+        return self._gaussian(rows, self._normal_prior(self.priors), executor)
+
+    def nodes(self, rows: Sequence[Rows], reach: float, executor: Executor) -> Nodes:
+        """Return a gaussian posterior as a sum over nodes of sigma."""
+        known = self.known_given_sigma(rows, executor)
         log_sigma, log_weight = quadrature(known, rows, reach, executor)
         mean, covariance = known.given(log_sigma)
         return Nodes(

@@ -313,48 +313,36 @@ def _release_check(source: Source, told: Discretion) -> dict[str, Any] | None:
         return None
     distance = [
         {
-            "variable": str(variable),
-            "dataset": int(dataset),
+            "variable": one.variable,
+            "dataset": one.dataset,
             # It moves with one record by more than steps of a mean would hide.
-            "d2": None if told.sharing else _finite(row["d2"]),
-            "df": row["df"],
-            "result": _fit_result(row["p_smaller"]),
+            "d2": None if told.sharing else _finite(one.d2),
+            "df": one.df,
+            "result": _fit_result(one.p_smaller),
         }
-        for (variable, dataset), row in zip(
-            source.checks.distance.index, source.checks.distance.to_dict("records"), strict=True
-        )
+        for one in source.checks.distances
     ]
     copies = [
         {
-            "dataset": int(dataset),
-            "n_rows": f"{int(row['n_rows']):,}",
-            "exact": told.count(int(row["exact"]), int(row["n_rows"])),
-            "near": told.count(int(row["near"]), int(row["n_rows"])),
-            "near_own": told.count(int(row["near_own"]), int(row["n_rows"])),
-            "result": "too many: were rows copied?" if copied else "as expected",
+            "dataset": one.dataset,
+            "n_rows": f"{one.n_rows:,}",
+            "exact": told.count(one.exact, one.n_rows),
+            "near": told.count(one.near, one.n_rows),
+            "near_own": told.count(int(one.near_own), one.n_rows),
+            "result": "too many: were rows copied?" if one.are_too_many else "as expected",
         }
-        for dataset, row, copied in zip(
-            source.checks.copies.index,
-            source.checks.copies.to_dict("records"),
-            source.checks.copied,
-            strict=True,
-        )
+        for one in source.checks.copied_rows
     ]
     agreement = [
         {
-            "variable": str(variable),
-            "dataset": int(dataset),
-            "n_rows": told.size(int(row["n_rows"])),
-            "agree": told.count(int(row["agree"]), int(row["n_rows"])),
-            "expected": told.count(round(row["expected"]), int(row["n_rows"])),
-            "result": "too many: was the column copied?" if copied else "as expected",
+            "variable": one.variable,
+            "dataset": one.dataset,
+            "n_rows": told.size(one.n_rows),
+            "agree": told.count(one.agree, one.n_rows),
+            "expected": told.count(round(one.expected), one.n_rows),
+            "result": "too many: was the column copied?" if one.is_too_often else "as expected",
         }
-        for (variable, dataset), row, copied in zip(
-            source.checks.agreement.index,
-            source.checks.agreement.to_dict("records"),
-            source.checks.agreeing,
-            strict=True,
-        )
+        for one in source.checks.agreements
     ]
     return {
         "failed": bool(source.checks.failures),
