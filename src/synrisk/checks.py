@@ -311,37 +311,43 @@ def _copies(synthesizer: Synthesizer, release: Sequence[Released]) -> tuple[Copi
     ]
     if not names:
         return ()
-    own = np.column_stack([synthesizer.columns[name] for name in names])
-    with np.errstate(over="ignore"):
-        spread = own.std(axis=0)
-    spread = np.where((spread > 0) & np.isfinite(spread), spread, 1.0)
-    # Without balance the tree is made faster, and a search so near hardly needs it.
-    tree = cKDTree(own / spread, compact_nodes=False, balanced_tree=False)
-    # A record's nearest is itself.
-    beside = _distances(tree, own / spread, 2)
+    own = synthesizer.kept("neighbours", lambda: _Neighbours.of(synthesizer, names))
     rows = []
     for number, dataset in enumerate(release, 1):
-        values = np.column_stack([dataset.columns[name] for name in names]) / spread
-        nearest = _distances(tree, values, 1)
-        share = len(values) / len(own)
+        values = np.column_stack([dataset.columns[name] for name in names])
+        exact, near = own.count(values, 1)
+        share = len(values) / own.tree.n
         rows.append(
-            Copies(
-                number,
-                len(values),
-                int((nearest == 0).sum()),
-                int((nearest <= _RADIUS).sum()),
-                share * int((beside == 0).sum()),
-                share * int((beside <= _RADIUS).sum()),
-            )
+            Copies(number, len(values), exact, near, share * own.n_exact, share * own.n_near)
         )
     return tuple(rows)
 
 
-def _distances(tree: cKDTree, points: FloatArray, k: int) -> FloatArray:
-    """Return how far each point's k-th nearest is, infinite where it is not near."""
-    bound = np.nextafter(_RADIUS, 1.0)  # what is found is nearer than that
-    found = tree.query(points, k=[k], p=np.inf, distance_upper_bound=bound)[0]
-    return np.asarray(found)[:, 0]
+@dataclass(frozen=True, repr=False)
+class _Neighbours:
+    """The confidential records by their place, and how many lie at or near another."""
+
+    tree: cKDTree
+    spread: FloatArray
+    n_exact: int = 0
+    n_near: int = 0
+
+    @classmethod
+    def of(cls, synthesizer: Synthesizer, names: Sequence[str]) -> _Neighbours:
+        values = np.column_stack([synthesizer.columns[name] for name in names])
+        with np.errstate(over="ignore"):
+            spread = values.std(axis=0)
+        spread = np.where((spread > 0) & np.isfinite(spread), spread, 1.0)
+        # Without balance the tree is made faster, and a search so near hardly needs it.
+        tree = cKDTree(values / spread, compact_nodes=False, balanced_tree=False)
+        return cls(tree, spread, *cls(tree, spread).count(values, 2))  # a record's first is itself
+
+    def count(self, values: FloatArray, k: int) -> tuple[int, int]:
+        """Return how many rows have a k-th record at their place, and how many near it."""
+        bound = np.nextafter(_RADIUS, 1.0)  # what is found is nearer than that
+        found = self.tree.query(values / self.spread, k=[k], p=np.inf, distance_upper_bound=bound)
+        nearest = np.asarray(found[0])
+        return int((nearest == 0).sum()), int((nearest <= _RADIUS).sum())
 
 
 def _agreements(synthesizer: Synthesizer, release: Sequence[Released]) -> tuple[Agreement, ...]:

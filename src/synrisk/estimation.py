@@ -83,8 +83,9 @@ def estimates_of(
         for k, (model, kind, own) in enumerate(zip(synthesizer.models, kinds, laid, strict=True)):
             if kind == "exact":
                 far = _reach(synthesizer, k, grids)
+                alone = synthesizer.nodes_given_everybody(model, far, executor)
                 stacked = tuple(synthesizer.nodes(model, [one], far, executor) for one in release)
-                estimates.append(Exact(synthesizer.nodes(model, [], far, executor), stacked))
+                estimates.append(Exact(alone, stacked))
             elif kind == "stacked" and given_stacks:
                 estimates.append(_apart(model, own, draws[k], [one[k] for one in given_stacks]))
             elif kind == "stacked":

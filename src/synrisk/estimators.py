@@ -28,8 +28,8 @@ from synrisk.likelihood import (
     ModelBlock,
     Nodes,
     TableErrors,
-    add_log_predictive,
     log_predictive,
+    log_predictive_by_nodes,
     log_table,
     table_errors,
 )
@@ -242,17 +242,12 @@ class Exact:
     ) -> FloatArray:
         """Return Σ_l log L_l over the model's guesses, ``(record, cell)``; there are no totals."""
         del totals
-        table = np.zeros(block.table_shape)
-        add_log_predictive(block, self.nodes, shape, -float(len(self.stacked)), table)
-        for nodes in self.stacked:
-            add_log_predictive(block, nodes, shape, 1.0, table)
-        return table
+        sets = [(-float(len(self.stacked)), self.nodes), *((1.0, one) for one in self.stacked)]
+        return log_predictive_by_nodes(block, sets, shape)
 
     def log_predictive(self, block: ModelBlock, shape: Shape) -> FloatArray:
         """Return the log predictive density of each guess against the truth's."""
-        table = np.zeros(block.table_shape)
-        add_log_predictive(block, self.nodes, shape, 1.0, table)
-        return table
+        return log_predictive_by_nodes(block, [(1.0, self.nodes)], shape)
 
     def to_arrays(self) -> dict[str, FloatArray]:
         """Return what is stored."""

@@ -235,27 +235,34 @@ class Nodes:
     spread: FloatArray
 
 
-def add_log_predictive(
-    block: ModelBlock, nodes: Nodes, shape: tuple[int, ...], by: float, out: FloatArray
-) -> None:
-    """Add `by` times what `log_predictive` estimates, for a gaussian model, by its nodes."""
+def log_predictive_by_nodes(
+    block: ModelBlock, sets: Sequence[tuple[float, Nodes]], shape: tuple[int, ...]
+) -> FloatArray:
+    """Return Σ sign · what `log_predictive` estimates, for a gaussian model, by sets of nodes.
+
+    All sets have the same standardisation.
+    """
     from synrisk.kernels import exact_kernel
 
+    signs, nodes = zip(*sets, strict=True)
+    out = np.empty(block.table_shape)
     exact_kernel()(
         block.values,
         block.places,
-        nodes.centre,
-        nodes.spread,
-        nodes.log_weight,
-        nodes.sigma,
-        nodes.mean,
-        nodes.covariance,
+        nodes[0].centre,
+        nodes[0].spread,
+        np.cumsum([0, *(len(one.sigma) for one in nodes)]),
+        np.array(signs),
+        np.concatenate([one.log_weight for one in nodes]),
+        np.concatenate([one.sigma for one in nodes]),
+        np.concatenate([one.mean for one in nodes]),
+        np.concatenate([one.covariance for one in nodes]),
         block.guesses,
         block.true_cells(shape),
         block.record_weights,
-        by,
         out,
     )
+    return out
 
 
 @dataclass(frozen=True, repr=False)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numbers
 import os
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -58,6 +58,8 @@ EngineName: TypeAlias = Literal["auto", "exact", "laplace", "nuts"]
 _ENGINES = ("auto", "exact", "laplace", "nuts")
 _MOST_DRAWS = 1_000_000
 
+Kept = TypeVar("Kept")
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Synthesizer:
@@ -75,6 +77,14 @@ class Synthesizer:
 
     confidential: Confidential
     models: tuple[Model, ...]
+    _kept: dict[Hashable, Any] = field(default_factory=dict, init=False)
+
+    def kept(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
+        """Return what `make` does, made once: for what no release changes."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        found: Kept = self._kept[key]
+        return found
 
     @classmethod
     def from_draws(
@@ -330,14 +340,18 @@ class Synthesizer:
 
         Those of a fit are of standardised parameters, those of draws made elsewhere of their own.
         """
-        if model.fit is None:
+        fit = model.fit
+        if fit is None:
             return moments_of_draws(model.posterior)
-        return moments_of_regression(
-            model.regression,
-            self.schema.variables[model.regression.response],
-            model.fit,
-            self._tables(model, [], confidential=True),
-            executor,
+        return self.kept(
+            ("moments", model.regression.response),
+            lambda: moments_of_regression(
+                model.regression,
+                self.schema.variables[model.regression.response],
+                fit,
+                self._tables(model, [], confidential=True),
+                executor,
+            ),
         )
 
     def moments_given_release(
@@ -384,6 +398,15 @@ class Synthesizer:
             reach,
             executor,
         )
+
+    def nodes_given_everybody(self, model: Model, reach: float, executor: Executor) -> Nodes:
+        """Return the same given the confidential data alone."""
+        key = ("nodes", model.regression.response)
+        known = self._kept.get(key)
+        if known is None or known[0] != reach:
+            known = self._kept[key] = (reach, self.nodes(model, [], reach, executor))
+        nodes: Nodes = known[1]
+        return nodes
 
     def evidence(
         self,

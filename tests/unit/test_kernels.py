@@ -20,10 +20,10 @@ from synrisk.likelihood import (
     Nodes,
     TermValues,
     add_log_density,
-    add_log_predictive,
     cells_within,
     flatten_terms,
     log_joint_paired,
+    log_predictive_by_nodes,
     log_table,
 )
 from synrisk.posterior import Posterior
@@ -238,7 +238,7 @@ def of_nodes(block, nodes):
 def test_sums_over_nodes_equal_the_formula_whatever_lies_beside_a_record(size):
     """Even guesses, uneven ones, and such that nodes differ by more than 2^1000."""
     rng = np.random.default_rng(5)
-    n, n_nodes, shape = 19, 6, (3, size)
+    n, shape = 19, (3, size)
     terms = [TermValues((), np.ones((n, 1))), TermValues((0,), rng.normal(size=(n, 3, 2)))]
     flat, places = flatten_terms(terms, (0,), shape)
     guesses = even_guesses(rng, FAMILIES[0], n, size)
@@ -246,27 +246,29 @@ def test_sums_over_nodes_equal_the_formula_whatever_lies_beside_a_record(size):
     guesses[4] *= 1e3
     truth = np.stack([np.zeros(n, dtype=np.int64), rng.integers(0, size, n)], axis=1)
     block = ModelBlock(1, (0,), flat, places, guesses, truth, rng.uniform(0.3, 1.2, n))
-    roots = rng.normal(scale=0.1, size=(n_nodes, 3, 3))
-    nodes = Nodes(
-        np.log(rng.dirichlet(np.ones(n_nodes))),
-        rng.uniform(0.7, 1.5, n_nodes),
-        rng.normal(scale=0.2, size=(n_nodes, 3)),
-        roots @ np.swapaxes(roots, 1, 2) + 1e-3 * np.eye(3),
-        np.array([0.0, 0.3, -0.2]),
-        np.array([1.0, 2.0, 0.7]),
-    )
-    found = np.full(block.table_shape, 0.5)
-    add_log_predictive(block, nodes, shape, -2.0, found)
-    expected = 0.5 - 2.0 * of_nodes(block, nodes)
+    sets = []
+    for sign, n_nodes in ((-2.0, 6), (1.0, 1), (1.0, 9)):
+        roots = rng.normal(scale=0.1, size=(n_nodes, 3, 3))
+        nodes = Nodes(
+            np.log(rng.dirichlet(np.ones(n_nodes))),
+            rng.uniform(0.7, 1.5, n_nodes),
+            rng.normal(scale=0.2, size=(n_nodes, 3)),
+            roots @ np.swapaxes(roots, 1, 2) + 1e-3 * np.eye(3),
+            np.array([0.0, 0.3, -0.2]),
+            np.array([1.0, 2.0, 0.7]),
+        )
+        sets.append((sign, nodes))
+    found = log_predictive_by_nodes(block, sets, shape)
+    expected = sum(sign * of_nodes(block, nodes) for sign, nodes in sets)
     near = np.arange(n) != 4
     np.testing.assert_allclose(found[near], expected[near], rtol=0, atol=1e-11)
-    # Differences of logs of some millions, each known to a rounding.
-    rounding = np.finfo(np.float64).eps * np.abs(expected[4]).max()
-    np.testing.assert_allclose(found[4], expected[4], rtol=0, atol=4 * rounding)
+    # Differences of logs of some millions, each known to a rounding: about five to a set and sign.
+    largest = max(np.abs(of_nodes(one_record(block, 4), nodes)).max() for _, nodes in sets)
+    rounding = np.finfo(np.float64).eps * largest
+    np.testing.assert_allclose(found[4], expected[4], rtol=0, atol=20 * rounding)
     for i in range(n):
         alone = one_record(block, i)
-        again = np.full(alone.table_shape, 0.5)
-        add_log_predictive(alone, nodes, shape, -2.0, again)
+        again = log_predictive_by_nodes(alone, sets, shape)
         np.testing.assert_array_equal(again[0], found[i])
 
 

@@ -29,7 +29,7 @@ from synrisk.kernels.even import (
     read_lanes,
 )
 from synrisk.kernels.lanes import N_LANES, beyond, load, raised, smaller, spread, store
-from synrisk.kernels.signatures import F1, F2, F3, FAST, I2
+from synrisk.kernels.signatures import F1, F2, F3, FAST, I1, I2
 
 
 @cache
@@ -103,14 +103,16 @@ def _at_cell(x: Any, mean: Any, covariance: Any, cross: Any, state: Any, parabol
 
 
 @njit(fastmath=FAST, error_model="numpy")
-def _sum_even(heaviest: Any, y: Any, parabola: Any, top: Any, total: Any, unsafe: Any) -> None:
-    """Sum the nodes' weights against the heaviest one's at even guesses, by multiplication.
+def _sum_even(
+    begin: Any, end: Any, heaviest: Any, y: Any, parabola: Any, top: Any, total: Any, unsafe: Any
+) -> None:
+    """Sum the weights of a set's nodes against its heaviest one's at even guesses.
 
-    Write the heaviest one's logs and the sums, and add to `unsafe` where a lane may not go this
-    way.
+    By multiplication. Write the heaviest one's logs and the sums, and add to `unsafe` where a lane
+    may not go this way.
     """
     wide_vectors()
-    n_guesses, n_nodes = len(y) // N_LANES, parabola.shape[1] // N_LANES
+    n_guesses = len(y) // N_LANES
     at = heaviest * N_LANES
     height, centre, scale = load(parabola[0], at), load(parabola[1], at), load(parabola[2], at)
     step = (load(y, (n_guesses - 1) * N_LANES) - load(y, 0)) * (1.0 / (n_guesses - 1))
@@ -126,7 +128,7 @@ def _sum_even(heaviest: Any, y: Any, parabola: Any, top: Any, total: Any, unsafe
         first = load(y, low * N_LANES)
         top_away = first - centre
         rise = scale * step * (2.0 * top_away + step)
-        for q in range(n_nodes):
+        for q in range(begin, end):
             if q != heaviest:
                 own = load(parabola[2], q * N_LANES)
                 away = first - load(parabola[1], q * N_LANES)
@@ -146,17 +148,19 @@ def _sum_even(heaviest: Any, y: Any, parabola: Any, top: Any, total: Any, unsafe
 
 
 @njit(fastmath=FAST, error_model="numpy")
-def _sum_each(heaviest: Any, y: Any, parabola: Any, top: Any, total: Any, far: Any) -> None:
-    """Sum the same at every guess by itself; tell in `far` where a lane's sums overflow."""
+def _sum_each(
+    begin: Any, end: Any, heaviest: Any, y: Any, parabola: Any, top: Any, total: Any, far: Any
+) -> None:
+    """Sum the same at every guess by itself; add to `far` where a lane's overflow."""
     wide_vectors()
-    n_guesses, n_nodes = len(y) // N_LANES, parabola.shape[1] // N_LANES
-    at, bad = heaviest * N_LANES, spread(0.0)
+    n_guesses = len(y) // N_LANES
+    at, bad = heaviest * N_LANES, load(far, 0)
     for k in range(n_guesses):
         here = load(y, k * N_LANES)
         away = here - load(parabola[1], at)
         highest = load(parabola[0], at) - load(parabola[2], at) * away * away
         weights = spread(1.0)
-        for q in range(n_nodes):
+        for q in range(begin, end):
             if q != heaviest:
                 away = here - load(parabola[1], q * N_LANES)
                 power = (
@@ -171,24 +175,24 @@ def _sum_each(heaviest: Any, y: Any, parabola: Any, top: Any, total: Any, far: A
 
 
 @njit(fastmath=FAST, error_model="numpy")
-def _log_of_sums(top: Any, total: Any, out: Any) -> None:
-    """Write the logs of the sums, no longer against the heaviest node's."""
+def _add_logs(top: Any, total: Any, by: Any, out: Any) -> None:
+    """Add `by` times the logs of the sums, no longer against the heaviest node's."""
     wide_vectors()
     for k in range(len(top) // N_LANES):
         at = k * N_LANES
-        store(out, at, load(top, at) * _LN2 + math.log(load(total, at)))
+        log_sum = load(top, at) * _LN2 + math.log(load(total, at))
+        store(out, at, load(out, at) + by * log_sum)
 
 
 @njit(fastmath=FAST, error_model="numpy")
-def _log_sum(parabola: Any, y: Any, lane: Any) -> Any:
+def _log_sum(begin: Any, end: Any, parabola: Any, y: Any, lane: Any) -> Any:
     """log Σ_q 2^power of one cell, from the largest down."""
-    n_nodes = parabola.shape[1] // N_LANES
     top = -np.inf
-    for q in range(n_nodes):
+    for q in range(begin, end):
         at = q * N_LANES + lane
         top = max(top, parabola[0, at] - parabola[2, at] * (y - parabola[1, at]) ** 2)
     total = 0.0
-    for q in range(n_nodes):
+    for q in range(begin, end):
         at = q * N_LANES + lane
         power = parabola[0, at] - parabola[2, at] * (y - parabola[1, at]) ** 2
         total += math.exp((power - top) * _LN2)
@@ -196,7 +200,7 @@ def _log_sum(parabola: Any, y: Any, lane: Any) -> Any:
 
 
 def _make_predict(digest: str) -> Any:
-    signature = types.void(F2, I2, F1, F1, F1, F1, F2, F3, F2, I2, F1, types.float64, F2)
+    signature = types.void(F2, I2, F1, F1, I1, F1, F1, F1, F2, F3, F2, I2, F1, F2)
 
     @njit(signature, cache=can_cache(), nogil=True, fastmath=FAST, error_model="numpy")
     def predict(
@@ -204,6 +208,8 @@ def _make_predict(digest: str) -> Any:
         places: Any,
         centre: Any,  # (column), with `width`: what columns are standardised by
         width: Any,
+        starts: Any,  # (set + 1): where each set's nodes begin
+        signs: Any,  # (set): by how much its log predictive density is multiplied
         log_weight: Any,  # (node)
         sigma: Any,  # (node)
         mean: Any,  # (node, column)
@@ -211,16 +217,18 @@ def _make_predict(digest: str) -> Any:
         guesses: Any,  # (record, guess)
         truth: Any,  # (record, [parent cell, own guess])
         omega: Any,  # (record)
-        by: Any,
-        out: Any,  # (record, parent cell × guess): `by` times the log predictive density against
-        # the truth's is added
+        out: Any,  # (record, parent cell × guess): the sum over sets, against the truth's
     ) -> None:
         _ = digest
         n_records, n_guesses = guesses.shape
         n_columns, n_parents = places.shape
-        n_nodes, heaviest = len(sigma), 0
-        for q in range(n_nodes):
-            heaviest = q if log_weight[q] > log_weight[heaviest] else heaviest
+        n_sets, n_nodes = len(signs), len(sigma)
+        heaviest = np.empty(n_sets, dtype=np.int64)
+        for s in range(n_sets):
+            heaviest[s] = starts[s]
+            for q in range(starts[s], starts[s + 1]):
+                if log_weight[q] > log_weight[heaviest[s]]:
+                    heaviest[s] = q
         x, own = np.empty(n_columns * N_LANES), np.empty(3 * N_LANES)
         cross, state = np.empty(n_nodes * n_columns * N_LANES), np.empty((4, n_nodes * N_LANES))
         parabola, y = np.empty((3, n_nodes * N_LANES)), np.empty(n_guesses * N_LANES)
@@ -245,24 +253,39 @@ def _make_predict(digest: str) -> Any:
                 n_unsafe = 0
                 for j in range(N_LANES):
                     unsafe[j] = own[2 * N_LANES + j]
-                _sum_even(heaviest, y, parabola, top, total, unsafe)
-                _log_of_sums(top, total, logs)
+                for k in range(n_guesses * N_LANES):
+                    logs[k] = 0.0
+                for s in range(n_sets):
+                    _sum_even(
+                        starts[s], starts[s + 1], heaviest[s], y, parabola, top, total, unsafe
+                    )
+                    _add_logs(top, total, signs[s], logs)
                 for j in range(N_LANES):
                     n_unsafe += unsafe[j] != 0.0
                 if n_unsafe > 0:
-                    _sum_each(heaviest, y, parabola, top, total, far)
-                    _log_of_sums(top, total, each)
+                    for j in range(N_LANES):
+                        far[j] = 0.0
+                    for k in range(n_guesses * N_LANES):
+                        each[k] = 0.0
+                    for s in range(n_sets):
+                        _sum_each(
+                            starts[s], starts[s + 1], heaviest[s], y, parabola, top, total, far
+                        )
+                        _add_logs(top, total, signs[s], each)
                 for j in range(n):
-                    at = cell * n_guesses
+                    i, at = first + j, cell * n_guesses
                     if unsafe[j] == 0.0:
                         for k in range(n_guesses):
-                            out[first + j, at + k] += by * logs[k * N_LANES + j]
+                            out[i, at + k] = logs[k * N_LANES + j]
                     elif far[j] == 0.0:
                         for k in range(n_guesses):
-                            out[first + j, at + k] += by * each[k * N_LANES + j]
+                            out[i, at + k] = each[k * N_LANES + j]
                     else:
                         for k in range(n_guesses):
-                            here = y[k * N_LANES + j]
-                            out[first + j, at + k] += by * _log_sum(parabola, here, j)
+                            here, sum_of_sets = y[k * N_LANES + j], 0.0
+                            for s in range(n_sets):
+                                log_sum = _log_sum(starts[s], starts[s + 1], parabola, here, j)
+                                sum_of_sets += signs[s] * log_sum
+                            out[i, at + k] = sum_of_sets
 
     return predict
