@@ -33,7 +33,7 @@ _RADIUS = 1e-3  # in standard deviations of each variable
 _CHANCE = 4.0  # standard deviations of a difference of counts
 _MORE_COPIES = 0.01  # share of rows beyond what the confidential data have among themselves
 _NEARLY_ALL = 0.9  # of the rows
-_N_CHANCES = 100  # draws over which chance agreement is averaged
+_N_CHANCES = 20  # draws over which chance agreement is averaged
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,8 @@ class Importance:
         log_g = relative(self.log_g, self.draws.log_v)
         factors = np.concatenate([np.zeros((1, log_g.shape[1])), log_g])
         signs = [[-float(len(log_g)), *[1.0] * len(log_g)]]
-        return (ErrorSets.of([self.draws], factors, signs, (0, 0), self.units),)
+        khat = np.array([[np.nan, *self.release_khat]])
+        return (ErrorSets.of([self.draws], factors, signs, (0, 0), self.units, khat),)
 
     def errors(
         self, block: ModelBlock, shape: Shape, within: FloatArray, totals: FloatArray | None

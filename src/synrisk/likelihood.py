@@ -23,7 +23,8 @@ from synrisk.units import Units
 
 _PAIR = 2
 _SMALLEST = 1e-300  # factor of a draw: one of zero has a log
-_ENOUGH_UNITS = 128  # for a standard error to be known to a sixteenth
+_ENOUGH_UNITS = 64  # for a standard error to be known to an eleventh
+_UNITS_A_DIRECTION = 4  # of those that matched moments take away
 _LEAST_SPARE = 5  # units of draws, beyond what is estimated, for an error to be known
 _NO_TOTALS = np.empty((0, 0, 0))
 _EARLIER_ELEMENTS = 1 << 17  # of earlier models' log weights held at once: a megabyte
@@ -281,6 +282,9 @@ class ErrorSets:
         How the logs of the sums enter log L, ``(set, factor)``.
     denominator
         The set and factor of the predictive density without the release; None if not among them.
+    khat
+        The shape of the tail of v times each factor, ``(set, factor)``, or NaN: where the weights
+        of guesses are even, theirs has that shape too.
     basis
         Orthonormal directions over the units that have no error, ``(direction, unit)``.
     """
@@ -293,6 +297,7 @@ class ErrorSets:
     factors: FloatArray
     signs: FloatArray
     denominator: tuple[int, int] | None
+    khat: FloatArray
     basis: FloatArray | None = None
 
     @classmethod
@@ -303,6 +308,7 @@ class ErrorSets:
         signs: Sequence[Sequence[float]],
         denominator: tuple[int, int] | None,
         units: Units,
+        khat: FloatArray | None = None,
     ) -> ErrorSets:
         """Lay out sets of draws that share the logs of their factors, ``(factor, draw)``."""
         factors = units.laid_out(np.exp(log_factors)) * units.occupied(log_factors.shape[1])
@@ -315,6 +321,7 @@ class ErrorSets:
             np.stack([factors] * len(sets)),
             np.array(signs, dtype=np.float64),
             denominator,
+            np.full(np.shape(signs), np.nan) if khat is None else khat,
             units.basis,
         )
 
@@ -331,8 +338,10 @@ class ErrorSets:
     @property
     def n_used(self) -> int:
         """How many units errors are estimated by: of independent ones, no more than are enough."""
-        independent = self.unit_size <= _PAIR
-        return min(self.n_units, _ENOUGH_UNITS) if independent else self.n_units
+        if self.unit_size > _PAIR:
+            return self.n_units
+        n_directions = 0 if self.basis is None else len(self.basis)
+        return min(self.n_units, max(_ENOUGH_UNITS, _UNITS_A_DIRECTION * n_directions))
 
     def used(self) -> tuple[FloatArray, ...]:
         """Return coefficients, parameters, log v and factors of the draws in used units."""
@@ -438,6 +447,7 @@ def table_errors(
         within,
         totals,
         least_even,
+        sets.khat,
         found.variance,
         found.apart,
         found.ess,

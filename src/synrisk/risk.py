@@ -163,7 +163,9 @@ class Evaluation:
         blocks, estimates = self.model_blocks(rows), self._estimates_of(rows)
         with_errors = with_errors and not self.paired
         totals = [
-            empty_totals(one.error_sets, block) if with_errors and one.error_sets else None
+            empty_totals(one.error_sets, block)
+            if with_errors and one.error_sets and one.has_known_error
+            else None
             for one, block in zip(estimates, blocks, strict=True)
         ]
         log_likelihood = self._log_likelihood(blocks, estimates, totals)

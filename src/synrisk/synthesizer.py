@@ -364,7 +364,10 @@ class Synthesizer:
         tables = self._tables(model, [released], confidential=False)
         variable = self.schema.variables[model.regression.response]
         if model.fit is not None:
-            return moments_of_regression(model.regression, variable, model.fit, tables, executor)
+            own = self.moments_given_everybody(model, executor)
+            return moments_of_regression(
+                model.regression, variable, model.fit, tables, executor, own
+            )
         posterior, _ = fit_regression(
             model.regression,
             model.design,

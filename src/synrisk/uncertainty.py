@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synrisk.estimators import Exact, ModelEstimate
+from synrisk.estimators import Exact, Importance, ModelEstimate
 from synrisk.fitting.importance import are_reliable
 from synrisk.likelihood import ModelBlock, cells_within
 from synrisk.result import TIE, ErrorArrays
@@ -56,10 +56,14 @@ def errors_of(
     reliable = np.ones(n_records, dtype=bool)
     axes, of_posterior, of_likelihood = [], [], []
     for block, estimate, sums in zip(blocks, estimates, totals, strict=True):
-        if not estimate.has_known_error:
-            variance += np.nan
         reliable &= estimate.has_known_error and estimate.reliable
         if isinstance(estimate, Exact):
+            continue
+        if isinstance(estimate, Importance) and not estimate.has_known_error:
+            # Whatever was worked out would tend to 0 as one draw dominates.
+            variance += np.nan
+            worst = int(np.argmin(estimate.release_ess))
+            _take_worse(ess, khat, estimate.release_ess[[worst]], estimate.release_khat[[worst]])
             continue
         for found in estimate.errors(block, shape, joint.within(block.axes), sums):
             of_model = found.with_prior() if prior_from_draws else found.alone
@@ -67,8 +71,7 @@ def errors_of(
             axes.append(block.axes)
             of_posterior.append(of_model.apart)
             of_likelihood.append(found.alone.apart)
-            worse = found.alone.ess < ess
-            ess[worse], khat[worse] = found.alone.ess[worse], found.alone.khat[worse]
+            _take_worse(ess, khat, found.alone.ess, found.alone.khat)
             reliable &= are_reliable(found.alone.khat, found.alone.ess, found.n_draws)
     low, high = joint.rank_bounds(axes, of_posterior)
     range_mcse = joint.errors_at(ends, axes, of_likelihood).sum(axis=1)
@@ -76,6 +79,15 @@ def errors_of(
     reliable &= ~unknown
     low[unknown], high[unknown], range_mcse[unknown] = np.nan, np.nan, np.nan
     return ErrorArrays(np.sqrt(variance), low, high, range_mcse, ess, khat, reliable)
+
+
+def _take_worse(
+    ess: FloatArray, khat: FloatArray, of_model: FloatArray, its_khat: FloatArray
+) -> None:
+    """Put the effective number of a model's draws, and their k̂, where it is smaller."""
+    worse = of_model < ess
+    ess[worse] = np.broadcast_to(of_model, ess.shape)[worse]
+    khat[worse] = np.broadcast_to(its_khat, ess.shape)[worse]
 
 
 @dataclass(frozen=True, repr=False)
@@ -105,9 +117,9 @@ class _Joint:
         n_axes = len(self.shape)
         n_cells = math.prod(self.shape[axis] for axis in axes)
         out = np.zeros((len(self.truth), n_cells, 2 + n_axes))
-        guess_of = np.stack([self.cells_of((axis,)) for axis in range(n_axes)])
+        sizes = np.array(self.shape)
         record_kernels().part(
-            self.log_posterior, self.true_cell, self.truth, guess_of, self.cells_of(axes), out
+            self.log_posterior, self.true_cell, self.truth, sizes, self.cells_of(axes), out
         )
         return out
 

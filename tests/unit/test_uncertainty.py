@@ -104,7 +104,7 @@ def test_standard_errors_of_importance_sampling_are_those_of_the_formula():
     synthesizer = sr.fit(sr.Regression("k ~ 1", "poisson"), data, seed=1, n_draws=400)
     release = synthesizer.synthesize(1, seed=3)
     risk = sr.attribute_risk(  # of a part of the draws no moments are matched
-        synthesizer, release, estimator="importance", records=[0, 7, 21], n_draws=160
+        synthesizer, release, estimator="importance", records=[0, 7, 21], n_draws=120
     )
     assert risk._evaluation.estimates[0].release_ess.min() > 20
     found = risk.records[["mcse", "mcse_k"]].to_numpy()

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logsumexp, softmax
 
 from synrisk.families.base import Family
 from synrisk.schema import BoolArray, Factor, FloatArray, Variable
@@ -77,16 +76,16 @@ class Categorical(Family):
         code = np.broadcast_to(y, np.broadcast_shapes(y.shape, full.shape[:-1])).astype(np.int64)
         total = np.broadcast_to(full, (*code.shape, full.shape[-1]))
         own = np.take_along_axis(total, code[..., None], axis=-1)[..., 0]
-        return np.asarray(own - logsumexp(full, axis=-1))
+        return np.asarray(own - _log_sum(full)[..., 0])
 
     def score(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
         """The indicator of the level minus its probability."""
         hit = y[..., None] == np.arange(1, eta.shape[-1] + 1)
-        return np.asarray(hit - softmax(_with_reference(eta), axis=-1)[..., 1:])
+        return np.asarray(hit - _softmax(eta)[..., 1:])
 
     def curvature(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
         """P pᵀ − diag(p)."""
-        p = softmax(_with_reference(eta), axis=-1)[..., 1:]
+        p = _softmax(eta)[..., 1:]
         second = p[..., :, None] * p[..., None, :] - p[..., :, None] * np.eye(p.shape[-1])
         return np.broadcast_to(
             second, (*np.broadcast_shapes(y.shape, eta.shape[:-1]), *second.shape[-2:])
@@ -99,10 +98,22 @@ class Categorical(Family):
         rng: np.random.Generator,
     ) -> npt.NDArray[Any]:
         """Draw a code by the inverse of the cumulative probabilities."""
-        cumulative = np.cumsum(softmax(_with_reference(eta), axis=-1), axis=-1)
+        cumulative = np.cumsum(_softmax(eta), axis=-1)
         u = rng.random(eta.shape[:-1]) * cumulative[..., -1]
         return np.asarray((u[..., None] >= cumulative[..., :-1]).sum(axis=-1))
 
 
 def _with_reference(eta: FloatArray) -> FloatArray:
     return np.concatenate([np.zeros((*eta.shape[:-1], 1)), eta], axis=-1)
+
+
+def _log_sum(eta: FloatArray) -> FloatArray:
+    """log Σ exp(eta) over the levels; scipy's takes three times as long over a few of them."""
+    top = eta.max(axis=-1, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    return np.asarray(top + np.log(np.exp(eta - top).sum(axis=-1, keepdims=True)))
+
+
+def _softmax(eta: FloatArray) -> FloatArray:
+    full = _with_reference(eta)
+    return np.asarray(np.exp(full - _log_sum(full)))

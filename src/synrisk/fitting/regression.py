@@ -249,15 +249,18 @@ def moments_of_regression(
     fit: Fit,
     tables: Sequence[tuple[FloatArray, FloatArray, FloatArray]],
     executor: Executor,
+    near: tuple[FloatArray, FloatArray] | None = None,
 ) -> tuple[FloatArray, FloatArray] | None:
     """Return the centre and the covariance of the posterior given the rows of several tables.
 
-    Arguments are those of `refit_regression`. Parameters are standardised, sigma in logs. They are
-    exact, or the mode and the curvature there; None where there is no covariance.
+    Arguments are those of `refit_regression`, and what was returned for other rows, if anything.
+    Parameters are standardised, sigma in logs. They are exact, or the mode and the curvature
+    there; None where there is no covariance.
     """
     task, rows = _frozen(regression, variable, fit, tables)
     if fit.engine != "exact":
-        mode, precision = find_mode(task.problem(rows, executor), task.start())
+        start = task.start() if near is None else near[0]
+        mode, precision = find_mode(task.problem(rows, executor), start)
         return mode, np.asarray(np.linalg.inv(precision))
     return task.known_given_sigma(rows, executor).moments()
 

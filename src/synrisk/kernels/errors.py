@@ -36,12 +36,13 @@ from synrisk.kernels.even import (
     prepare,
     read_lanes,
 )
-from synrisk.kernels.lanes import N_LANES, beyond, load, smaller, spread, store
+from synrisk.kernels.lanes import N_LANES, beyond, gather, load, smaller, some, spread, store
 from synrisk.kernels.predictors import add_terms_at, at_record, compiled, fill_bases
 from synrisk.kernels.signatures import F1, F2, F3, F4, FAST, I2
 
 _STEPS = 6  # rows in one pass
 _LEAST_LOG = -690.0  # of a weight against the largest
+_EVEN = 0.98  # effective share of weights that leave the tail of what they multiply as it is
 
 
 @cache
@@ -181,18 +182,29 @@ def _effective(log_weights: Any) -> Any:
 
 
 @njit(error_model="numpy")
-def _lane_effects(
-    start: Any, left: Any, turn: Any, weights: Any, by: Any, unit_size: Any, low: Any,
-    n_rows: Any, q: Any, squares: Any,
-) -> None:  # fmt: skip
-    """Add the effects of up to six rows, the weights being multiplied by `weights`.
+def _weigh(start: Any, weights: Any, out: Any) -> None:
+    """Multiply each draw's first row by its weight; the ratio to the next stays as it is."""
+    wide_vectors()
+    for h in range(len(weights)):
+        place = 2 * h * N_LANES
+        store(out, place, load(start, place) * weights[h])
+        store(out, place + N_LANES, load(start, place + N_LANES))
 
-    ``by[row, lane]`` is the sign over the sum of the weights, ``q[unit, row, lane]`` the effects,
-    ``squares[row, lane]`` the sums of squared weights. Rows are those from `low` of `n_rows`;
-    what ``start`` would be for the row after them is left in ``left``.
+
+@njit(error_model="numpy")
+def _lane_effects(
+    rows: Any, turn: Any, by: Any, unit_size: Any, low: Any, n_rows: Any, q: Any, squares: Any
+) -> None:
+    """Add the effects of up to six rows.
+
+    ``rows`` holds each draw's weight at the first row and the ratio to the next; those of the row
+    after the last are left there. ``by[row, lane]`` is the sign over the sum of the weights,
+    ``q[unit, row, lane]`` the effects, ``squares[row, lane]`` the sums of squared weights. Rows are
+    those from `low` of `n_rows`.
     """
     wide_vectors()
     n = min(_STEPS, n_rows - low)
+    n_draws, n_units = len(turn) // N_LANES, len(q) // (n_rows * N_LANES)
     zero = spread(0.0)
     s1, s2, s3, s4, s5, s6 = zero, zero, zero, zero, zero, zero
     b1 = load(by, low * N_LANES)
@@ -201,53 +213,48 @@ def _lane_effects(
     b4 = load(by, (low + min(3, n - 1)) * N_LANES)
     b5 = load(by, (low + min(4, n - 1)) * N_LANES)
     b6 = load(by, (low + min(5, n - 1)) * N_LANES)
-    for h in range(len(weights)):
-        row, ratio = load(start, 2 * h * N_LANES), load(start, (2 * h + 1) * N_LANES)
-        weight, turning = spread(weights[h]), load(turn, h * N_LANES)
-        at = (h // unit_size * n_rows + low) * N_LANES
-        part = row * weight
-        s1 += part * part
-        place = at
-        store(q, place, load(q, place) + part * b1)
-        row *= ratio
-        ratio *= turning
+    for u in range(n_units):
+        e1, e2, e3, e4, e5, e6 = zero, zero, zero, zero, zero, zero
+        for h in range(u * unit_size, min((u + 1) * unit_size, n_draws)):
+            place = 2 * h * N_LANES
+            row, ratio = load(rows, place), load(rows, place + N_LANES)
+            turning = load(turn, h * N_LANES)
+            e1 += row * b1
+            s1 += row * row
+            row *= ratio
+            ratio *= turning
+            e2 += row * b2
+            s2 += row * row
+            row *= ratio
+            ratio *= turning
+            e3 += row * b3
+            s3 += row * row
+            row *= ratio
+            ratio *= turning
+            e4 += row * b4
+            s4 += row * row
+            row *= ratio
+            ratio *= turning
+            e5 += row * b5
+            s5 += row * row
+            row *= ratio
+            ratio *= turning
+            e6 += row * b6
+            s6 += row * row
+            store(rows, place, row * ratio)
+            store(rows, place + N_LANES, ratio * turning)
+        at = (u * n_rows + low) * N_LANES
+        store(q, at, load(q, at) + e1)
         if n > 1:
-            part = row * weight
-            s2 += part * part
-            place = at + N_LANES
-            store(q, place, load(q, place) + part * b2)
-            row *= ratio
-            ratio *= turning
+            store(q, at + N_LANES, load(q, at + N_LANES) + e2)
         if n > 2:
-            part = row * weight
-            s3 += part * part
-            place = at + 2 * N_LANES
-            store(q, place, load(q, place) + part * b3)
-            row *= ratio
-            ratio *= turning
+            store(q, at + 2 * N_LANES, load(q, at + 2 * N_LANES) + e3)
         if n > 3:
-            part = row * weight
-            s4 += part * part
-            place = at + 3 * N_LANES
-            store(q, place, load(q, place) + part * b4)
-            row *= ratio
-            ratio *= turning
+            store(q, at + 3 * N_LANES, load(q, at + 3 * N_LANES) + e4)
         if n > 4:
-            part = row * weight
-            s5 += part * part
-            place = at + 4 * N_LANES
-            store(q, place, load(q, place) + part * b5)
-            row *= ratio
-            ratio *= turning
+            store(q, at + 4 * N_LANES, load(q, at + 4 * N_LANES) + e5)
         if n > 5:
-            part = row * weight
-            s6 += part * part
-            place = at + 5 * N_LANES
-            store(q, place, load(q, place) + part * b6)
-            row *= ratio
-            ratio *= turning
-        store(left, 2 * h * N_LANES, row)
-        store(left, (2 * h + 1) * N_LANES, ratio)
+            store(q, at + 5 * N_LANES, load(q, at + 5 * N_LANES) + e6)
     store(squares, low * N_LANES, s1)
     if n > 1:
         store(squares, (low + 1) * N_LANES, s2)
@@ -282,6 +289,7 @@ def no_lane_errors(
     Any, log_v: Any, weights: Any, signs: Any, unit_size: Any, at_truth: Any, basis: Any, guesses:
     Any, truth: Any, omega: Any, within: Any, totals: Any, state: Any, start: Any, held: Any, eta:
     Any, q: Any, phi: Any, variance: Any, apart: Any, fewest: Any, worst: Any, unsafe: Any,
+    used: Any,
 ) -> None:  # fmt: skip
     """Tell that no lane may go this way."""
     unsafe[:] = 1.0
@@ -293,11 +301,12 @@ def lane_errors(
     Any, log_v: Any, weights: Any, signs: Any, unit_size: Any, at_truth: Any, basis: Any, guesses:
     Any, truth: Any, omega: Any, within: Any, totals: Any, state: Any, start: Any, held: Any, eta:
     Any, q: Any, phi: Any, variance: Any, apart: Any, fewest: Any, worst: Any, unsafe: Any,
+    used: Any,
 ) -> None:  # fmt: skip
     """Write the errors of eight records with even guesses; ``unsafe`` tells which may not."""
     n_sets, n_columns = beta.shape[0], beta.shape[1]
     n_factors, n_units, n_guesses = weights.shape[1], len(at_truth), guesses.shape[1]
-    n_parents, n_targets = places.shape[1], within.shape[2]
+    n_parents, (n_records, n_cells, n_targets) = places.shape[1], within.shape
     x, y, own = (
         np.empty(n_columns * N_LANES), np.empty(n_guesses * N_LANES), np.empty(3 * N_LANES)
     )  # fmt: skip
@@ -320,7 +329,8 @@ def lane_errors(
         for run in range(runs):
             low, stop = run * n_guesses // runs, (run + 1) * n_guesses // runs
             n_rows = stop - low
-            q[: n_units * n_rows * N_LANES] = 0.0
+            effects_of_run = q[: n_units * n_rows * N_LANES]
+            effects_of_run[:] = 0.0
             for s in range(n_sets):
                 predict_at_cell(first, n, values, places, p, beta[s], x, eta)
                 bad += begin(
@@ -329,20 +339,19 @@ def lane_errors(
                 for f in range(n_factors):
                     if signs[s, f] == 0.0:
                         continue
+                    at = ((s * n_records + first) * n_factors + f) * n_cells + p * n_guesses + low
                     for k in range(n_rows):
-                        for j in range(N_LANES):
-                            i = first + min(j, n - 1)
-                            sums[k * N_LANES + j] = totals[s, i, f, p * n_guesses + low + k]
-                        inverse = signs[s, f] / load(sums, k * N_LANES)
-                        store(by, k * N_LANES, inverse)
+                        total = gather(totals, at + k, n_factors * n_cells, n)
+                        store(sums, k * N_LANES, total)
+                        store(by, k * N_LANES, signs[s, f] / total)
+                    _weigh(start, weights[s, f], held)
                     for k in range(0, n_rows, _STEPS):
                         _lane_effects(
-                            start if k == 0 else held, held, state[s, 2], weights[s, f], by,
-                            unit_size, k, n_rows, q, squares,
-                        )  # fmt: skip
+                            held, state[s, 2], by, unit_size, k, n_rows, effects_of_run, squares
+                        )
                     for k in range(n_rows):
-                        total = load(sums, k * N_LANES)
-                        effective = total * total / load(squares, k * N_LANES)
+                        among = load(sums, k * N_LANES) * used  # about: as among all draws
+                        effective = among * among / load(squares, k * N_LANES)
                         bad += beyond(effective, spread(np.inf))
                         place = (s * n_factors + f) * N_LANES
                         fewer, at = load(fewest, place), load(where, place)
@@ -352,12 +361,10 @@ def lane_errors(
             for k in range(n_rows):
                 c = p * n_guesses + low + k
                 for r in range(n_targets):
-                    n_zero = 0
-                    for j in range(N_LANES):
-                        lanes[j] = within[first + min(j, n - 1), c, r]
-                        n_zero += lanes[j] == 0.0
-                    if r == 0 or n_zero < N_LANES:
-                        variances = _collect(q, n_rows, k, at_truth, load(lanes, 0), r, phi)
+                    at = (first * n_cells + c) * n_targets + r
+                    part = gather(within, at, n_cells * n_targets, n)
+                    if r == 0 or some(part):
+                        variances = _collect(q, n_rows, k, at_truth, part, r, phi)
                         if r == 0:
                             store(lanes, 0, variances)
                             for j in range(n):
@@ -395,7 +402,7 @@ def _variances(effects: Any, within: Any, basis: Any, variance: Any) -> None:
 def _make_errors(fast: Any, varying: Any, base: Any, digest: str) -> Any:
     signature = types.void(
         F2, I2, F4, F3, F2, F3, F4, F3, F2, F3, F2, types.int64, F1, F2, F2, I2, F1, F3, F4,
-        types.float64, F2, F2, F1, F1,
+        types.float64, F2, F2, F2, F1, F1,
     )  # fmt: skip
 
     @njit(signature, cache=can_cache(), nogil=True, fastmath=FAST, error_model="numpy")
@@ -419,7 +426,8 @@ def _make_errors(fast: Any, varying: Any, base: Any, digest: str) -> Any:
         omega: Any,  # (record)
         within: Any,  # (record, cell, [all, target …]): probabilities of cells, and within targets
         totals: Any,  # (set, record, factor, cell): the sums of the weights, NaN where lost
-        least_even: Any,  # effective share of the draws from which k̂ is not needed
+        least_even: Any,  # effective number of draws from which k̂ is not needed
+        known_khat: Any,  # (set, factor): of v times the factor, or NaN
         variance: Any,  # (record, target)
         apart: Any,  # (record, cell): the variance of log L against the truth's
         ess: Any,  # (record): the smallest effective number of all draws
@@ -453,7 +461,7 @@ def _make_errors(fast: Any, varying: Any, base: Any, digest: str) -> Any:
                     varying, base, i, min(N_LANES, n_records - i), values, places, some_beta,
                     some_parameters, some_v, some_weights, signs, unit_size, at_truth, basis,
                     guesses, truth, omega, within, totals, state, start, held, lane_eta, lane_q,
-                    phi, variance, apart, fewest, worst, unsafe,
+                    phi, variance, apart, fewest, worst, unsafe, n_used / n_draws,
                 )  # fmt: skip
             if unsafe[lane] != 0.0:
                 for s in range(n_sets):
@@ -504,25 +512,30 @@ def _make_errors(fast: Any, varying: Any, base: Any, digest: str) -> Any:
                         total += (sums[u] - at_truth[u]) ** 2
                     apart[i, c] = total
                 _variances(effects, within[i], basis, variance[i])
-            ess[i], khat[i] = np.inf, np.nan
-            for s in range(n_sets):
-                for f in range(n_factors):
-                    c = worst[s, f, lane]
-                    p, y = c // n_guesses, guesses[i, c % n_guesses]
-                    y_true, own_parameters = guesses[i, truth[i, 1]], parameters[s]
-                    add_terms_at(i, values, places[:, p], beta[s], all_eta, 0)
-                    add_terms_at(i, values, places[:, truth[i, 0]], beta[s], all_eta, 1)
-                    fill_bases(base, all_eta, 0, own_parameters, two, 0)
-                    fill_bases(base, all_eta, 1, own_parameters, two, 1)
-                    for h in range(n_draws):
-                        value = varying(y, all_eta, 0, h, own_parameters)
-                        value -= varying(y_true, all_eta, 1, h, own_parameters)
-                        value -= two[0, h] - two[1, h]
-                        whole_row[h] = log_v[s, h] + log_weights[s, f, h] + omega[i] * value
-                    effective = _effective(whole_row)
-                    if signs[s, f] != 0.0 and not effective >= ess[i]:
-                        ess[i] = effective
-                        if effective < least_even:
-                            khat[i] = tail_shape(whole_row)
+            # All draws are looked at where the used ones are least even.
+            s, f = 0, 0
+            for one in range(n_sets):
+                for other in range(n_factors):
+                    fewer = fewest[one, other, lane] < fewest[s, f, lane]
+                    if signs[one, other] != 0.0 and (signs[s, f] == 0.0 or fewer):
+                        s, f = one, other
+            c = worst[s, f, lane]
+            p, y = c // n_guesses, guesses[i, c % n_guesses]
+            y_true, own_parameters = guesses[i, truth[i, 1]], parameters[s]
+            add_terms_at(i, values, places[:, p], beta[s], all_eta, 0)
+            add_terms_at(i, values, places[:, truth[i, 0]], beta[s], all_eta, 1)
+            fill_bases(base, all_eta, 0, own_parameters, two, 0)
+            fill_bases(base, all_eta, 1, own_parameters, two, 1)
+            for h in range(n_draws):
+                value = varying(y, all_eta, 0, h, own_parameters)
+                value -= varying(y_true, all_eta, 1, h, own_parameters)
+                value -= two[0, h] - two[1, h]
+                whole_row[h] = log_v[s, h] + log_weights[s, f, h] + omega[i] * value
+            ess[i] = _effective(whole_row)
+            khat[i] = np.nan
+            if ess[i] < least_even:
+                even = fewest[s, 0, lane] >= _EVEN * n_used
+                known = even and not np.isnan(known_khat[s, f])
+                khat[i] = known_khat[s, f] if known else tail_shape(whole_row)
 
     return errors

@@ -312,6 +312,30 @@ def load(typing_context: Any, array: Any, index: Any) -> Any:
 
 
 @_intrinsic
+def gather(typing_context: Any, array: Any, index: Any, step: Any, n: Any) -> Any:
+    """Numbers of a contiguous array that lie `step` apart, from the flat `index`.
+
+    Lanes beyond the first `n` repeat the last of these. A vector that was written to memory lane by
+    lane could not be read back at once.
+    """
+
+    def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        array, index, step, n = arguments
+        data = context.make_array(sig.args[0])(context, builder, array).data
+        last = builder.sub(n, ir.Constant(ir.IntType(64), 1))
+        found = ir.Constant(_VECTOR, ir.Undefined)
+        for lane in range(N_LANES):
+            own = ir.Constant(ir.IntType(64), lane)
+            own = builder.select(builder.icmp_signed("<", own, last), own, last)
+            place = builder.gep(data, [builder.add(index, builder.mul(own, step))])
+            number = ir.Constant(ir.IntType(32), lane)
+            found = builder.insert_element(found, builder.load(place), number)
+        return found
+
+    return _lanes(array, types.intp, types.intp, types.intp), generate
+
+
+@_intrinsic
 def store(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
     """Write eight neighbours of a contiguous array."""
 
@@ -366,3 +390,15 @@ def smaller(typing_context: Any, left: Any, right: Any) -> Any:
         return builder.select(below, _constant(1.0), _constant(0.0))
 
     return _lanes(_lanes, _lanes), generate
+
+
+@_intrinsic
+def some(typing_context: Any, value: Any) -> Any:
+    """Whether any lane is not zero."""
+
+    def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        other = builder.fcmp_unordered("!=", arguments[0], _constant(0.0))
+        bits = builder.bitcast(other, ir.IntType(N_LANES))
+        return builder.icmp_unsigned("!=", bits, ir.Constant(ir.IntType(N_LANES), 0))
+
+    return types.boolean(_lanes), generate

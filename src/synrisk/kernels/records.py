@@ -176,7 +176,7 @@ def _make_summarise(digest: str) -> Any:
 
 def _make_part(digest: str) -> Any:
     @njit(
-        types.void(F2, I1, I2, I2, I1, F3),
+        types.void(F2, I1, I2, I1, I1, F3),
         cache=can_cache(),
         nogil=True,
         fastmath=FAST,
@@ -186,13 +186,12 @@ def _make_part(digest: str) -> Any:
         log_posterior: Any,  # (record, cell)
         true_cell: Any,  # (record)
         truth: Any,  # (record, axis)
-        guess_of: Any,  # (axis, cell)
+        sizes: Any,  # (axis): of the joint grid
         cell_of: Any,  # (cell): in the model's table
         out: Any,  # (record, table cell, [all, true cell, true value of each axis]), zero
     ) -> None:
         _ = digest
         n_records, n_cells = log_posterior.shape
-        n_axes = len(guess_of)
         p = np.empty(n_cells)
         for i in range(n_records):
             for c in range(n_cells):
@@ -200,9 +199,14 @@ def _make_part(digest: str) -> Any:
             out[i, cell_of[true_cell[i]], 1] = p[true_cell[i]]
             for c in range(n_cells):
                 out[i, cell_of[c], 0] += p[c]
-                for axis in range(n_axes):
-                    if guess_of[axis, c] == truth[i, axis]:
+            n_before, n_after = 1, n_cells
+            for axis in range(len(sizes)):
+                n_after //= sizes[axis]
+                for outer in range(n_before):
+                    at = (outer * sizes[axis] + truth[i, axis]) * n_after
+                    for c in range(at, at + n_after):
                         out[i, cell_of[c], 2 + axis] += p[c]
+                n_before *= sizes[axis]
 
     return part
 
