@@ -543,7 +543,7 @@ def fit(
     regressions
         The models, in the order in which their responses are to be synthesized.
     data
-        The confidential data: a frame, or the path of a CSV or Parquet file.
+        The confidential data: a frame, or the path of a CSV, Parquet or RDS file.
     n_draws
         The number of posterior draws of each model.
     prior
