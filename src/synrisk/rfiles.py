@@ -13,6 +13,7 @@ import gzip
 import itertools
 import lzma
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,9 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from synrisk.errors import FileError, listed
+from synrisk.errors import FileError, counted, listed
 
 # Whole fits by their class in R, and how to get at their draws there.
 _FITS = {
@@ -42,6 +44,7 @@ _COMPRESSED: tuple[tuple[bytes, Callable[[bytes], bytes]], ...] = (
 _IN_ASCII = (b"A\n", b"RDA")
 _UTF8, _LATIN1 = 1 << 3, 1 << 2  # how R marks the encoding of a text
 _NO_INTEGER64 = np.iinfo(np.int64).min  # bit64's missing value
+_PARTS_DISAGREE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 _INSTEAD = "In R, save a data frame, or draws such as posterior::as_draws_df(fit), with saveRDS."
 
 
@@ -65,17 +68,13 @@ def read_r(path: Path, what: str) -> pd.DataFrame:
             f"{here} holds {len(objects)} objects ({listed(objects)}); save the one that is meant "
             "with saveRDS."
         )
-    table: pd.DataFrame | None = None
-    with contextlib.suppress(ValueError, TypeError, KeyError):  # lengths that do not agree
-        table = next((_table(thing, here) for thing in objects.values()), None)
-    if table is None:
-        raise FileError(f"{here} holds no table that can be read. {_INSTEAD}")
-    return table
+    with contextlib.suppress(*_PARTS_DISAGREE):  # not chained: its message may hold values
+        return _table(next(iter(objects.values())), here)
+    raise FileError(f"{here} holds no table that can be read. {_INSTEAD}")
 
 
 def _decompressed(path: Path) -> bytes:
     """Return the content of a file; nothing where it is damaged."""
-    content = b""
     with contextlib.suppress(OSError, EOFError, ValueError, lzma.LZMAError):
         content = path.read_bytes()
         for mark, decompress in _COMPRESSED:
@@ -269,8 +268,9 @@ def _frame(thing: _Thing, here: str) -> pd.DataFrame:
         name: _column(one, f"{here}, column {name!r},")
         for name, one in zip(thing.names, thing.elements, strict=True)
     }
-    if len(columns) < len(thing.names):
-        raise FileError(f"{here} has columns of the same name.")
+    twice = [name for name, n in Counter(thing.names).items() if n > 1]
+    if twice:
+        raise FileError(f"{here}: more than one column is called {listed(twice)}.")
     return pd.DataFrame(columns, index=_row_names(thing.attributes.get("row.names")))
 
 
@@ -278,12 +278,11 @@ def _row_names(names: _Thing | None) -> Any:
     """Return the names that rows were given; None where R counts them, 1, 2, 3, …."""
     if names is None:
         return None
-    if names.kind == "STR":
-        return pd.Index(names.texts(), dtype="str")
     if np.ma.is_masked(names.values):  # R's short form of 1, 2, 3, …: a missing value and n
         return None
-    counted = np.array_equal(names.values, np.arange(1, len(names.values) + 1))
-    return None if counted else pd.Index(np.asarray(names.values, dtype=np.int64))
+    own = names.texts() if names.kind == "STR" else names.values.tolist()
+    numbered = [str(name) for name in own] == [str(k) for k in range(1, len(own) + 1)]
+    return None if numbered else pd.Index(own)
 
 
 def _column(thing: _Thing, where: str) -> Any:
@@ -292,9 +291,7 @@ def _column(thing: _Thing, where: str) -> Any:
     if np.prod(thing.dim[1:], dtype=np.int64) != 1:  # scale(x) is a matrix of one column
         raise FileError(f"{where} is a matrix. Make columns of it in R, or leave it out.")
     if "factor" in thing.classes:
-        levels = pd.Index(thing.attributes["levels"].texts(), dtype="str")
-        codes = np.ma.filled(thing.values, 0) - 1
-        return pd.Categorical.from_codes(codes, levels, ordered="ordered" in thing.classes)
+        return _factor(thing)
     if "integer64" in thing.classes:  # of bit64: whole numbers in the place of doubles
         if thing.file.in_ascii:
             raise FileError(f"{where} lost digits: it is of class integer64. Save without ascii.")
@@ -309,11 +306,26 @@ def _column(thing: _Thing, where: str) -> Any:
         known = ~np.ma.getmaskarray(thing.values)
         data = np.asarray(thing.values)
         return data if known.all() else pd.arrays.BooleanArray(data, ~known)
-    return thing.values if thing.kind == "REAL" else _whole(thing.values)
+    return _numbers(thing.values) if thing.kind == "REAL" else _whole(thing.values)
 
 
-def _numbers(values: Any) -> Any:
-    return np.ma.filled(np.ma.asarray(values, dtype=np.float64), np.nan)
+def _factor(thing: _Thing) -> pd.Categorical:
+    """Return a factor; a level that stands for missing values (addNA) becomes these."""
+    levels = thing.attributes["levels"].texts()
+    known = np.array([level is not None for level in levels], dtype=bool)
+    places = np.append(np.where(known, np.cumsum(known) - 1, -1), -1)  # the last: no code at all
+    codes = places[np.ma.filled(thing.values, 0) - 1]
+    names = pd.Index([level for level in levels if level is not None], dtype="str")
+    return pd.Categorical.from_codes(codes, names, ordered="ordered" in thing.classes)
+
+
+def _numbers(values: Any) -> npt.NDArray[np.float64]:
+    """Return numbers as floats, with NaN for gaps.
+
+    R's own missing number is a signalling NaN: arithmetic with it warns.
+    """
+    numbers: npt.NDArray[np.float64] = np.ma.filled(np.ma.asarray(values, dtype=np.float64), np.nan)
+    return np.where(np.isnan(numbers), np.nan, numbers)
 
 
 def _whole(values: Any) -> Any:
@@ -329,7 +341,7 @@ def _matrix(thing: _Thing, here: str) -> pd.DataFrame:
     chains = thing.attributes.get("nchains")
     if "mcmc" in thing.classes:
         return _stacked([table])
-    return table if chains is None else _stacked(_cut(table, int(chains.values[0])))
+    return table if chains is None else _stacked(_cut(table, chains, here))
 
 
 def _array(thing: _Thing, here: str) -> pd.DataFrame:
@@ -361,14 +373,12 @@ def _list_of_chains(thing: _Thing, here: str) -> pd.DataFrame:
 def _random_variables(thing: _Thing, here: str) -> pd.DataFrame:
     """Return posterior's rvars: for each parameter an array whose first dimension is the draw."""
     columns: dict[str, Any] = {}
-    n_chains = 1
     for name, variable in zip(thing.names, thing.elements, strict=True):
         draws = variable.attributes["draws"]
-        n_chains = int(variable.attributes["nchains"].values[0])
         values = _array_of(draws, here).reshape(draws.dim[0], -1)
-        for k, element in enumerate(_elements(name, draws)):
-            columns[element] = values[:, k]
-    return _stacked(_cut(pd.DataFrame(columns), n_chains))
+        columns |= {element: values[:, k] for k, element in enumerate(_elements(name, draws))}
+    chains = thing.elements[0].attributes["nchains"]
+    return _stacked(_cut(pd.DataFrame(columns), chains, here))
 
 
 def _elements(name: str, draws: _Thing) -> Iterator[str]:
@@ -376,15 +386,14 @@ def _elements(name: str, draws: _Thing) -> Iterator[str]:
     if np.prod(draws.dim[1:], dtype=np.int64) == 1:
         yield name
         return
-    labels: list[Sequence[Any]] = []
-    for place, size in enumerate(draws.dim[1:], start=1):
-        own = draws.dimnames[place] if draws.dimnames else None
-        has_names = own is not None and own.kind == "STR"
-        labels.append(own.texts() if own is not None and has_names else range(1, size + 1))
+    labels: list[Sequence[Any]] = [range(1, size + 1) for size in draws.dim[1:]]
+    for place, own in enumerate(draws.dimnames[1:]):
+        if own.kind == "STR":
+            labels[place] = own.texts()
     yield from (f"{name}[{','.join(map(str, cell))}]" for cell in itertools.product(*labels))
 
 
-def _array_of(thing: _Thing, here: str) -> Any:
+def _array_of(thing: _Thing, here: str) -> npt.NDArray[np.float64]:
     """Return an array of numbers as floats."""
     if thing.kind not in ("LGL", "INT", "REAL"):
         raise FileError(f"{here} holds a matrix or list of draws that are no numbers. {_INSTEAD}")
@@ -399,9 +408,15 @@ def _names_of(thing: _Thing, place: int, here: str) -> list[str | None]:
     return thing.dimnames[place].texts()
 
 
-def _cut(table: pd.DataFrame, n_chains: int) -> list[pd.DataFrame]:
+def _cut(table: pd.DataFrame, chains: _Thing, here: str) -> list[pd.DataFrame]:
     """Return the chains of a table in which they follow one another."""
-    length = len(table) // n_chains
+    n_chains = int(chains.values[0])
+    length, rest = divmod(len(table), n_chains)
+    if rest:
+        raise FileError(
+            f"{here} holds {counted(len(table), 'draw')}, which are not {n_chains} chains of one "
+            "length. Save the draws as they were made."
+        )
     return [table.iloc[k * length : (k + 1) * length] for k in range(n_chains)]
 
 

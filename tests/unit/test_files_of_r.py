@@ -191,6 +191,7 @@ def test_columns_of_every_kind(file):
             "text": ["Zürich", None, "", "NA"],
             "digits": ["7", "8", "9", "10"],
             "shown": ["0.3", "1e+05", None, "-1234.5"],
+            "with_na": pd.Categorical(["b", None, "c", "b"], ["b", "c"]),
             "scaled": np.array([-2.0, -1.0, 0.0, 3.0]) / np.sqrt(14 / 3),
             "integer64": [7.0, nan, -1.0, 2.0**32],
             "latin1": ["Malmö"] * 4,
@@ -202,10 +203,19 @@ def test_columns_of_every_kind(file):
     assert set(expected) - set(table) <= ({"integer64"} if "ascii" in file else set())
 
 
+def test_arithmetic_with_gaps_does_not_warn():
+    """R's missing number signals; a quiet one is read."""
+    numbers = read_table(FOLDER / "kinds.rds", "T")["double"].to_numpy()
+    with np.errstate(invalid="raise"):
+        assert np.isnan(np.diff(numbers)).tolist() == [True, True, False]
+
+
 def test_rows_keep_the_names_that_r_gave_them():
     assert list(read_table(FOLDER / "kinds_rows.rds", "T").index) == [4, 2]
     assert list(read_table(FOLDER / "kinds_row_names.rds", "T").index) == ["Anna", "Bo"]
-    assert list(read_table(FOLDER / "kinds.rds", "T").index) == [0, 1, 2, 3]
+    for file in ("kinds.rds", "kinds_row_numbers.rds"):
+        table = read_table(FOLDER / file, "T")
+        assert list(table.index) == list(range(len(table)))
 
 
 # -- what is refused ----------------------------------------------------------------------------
@@ -219,6 +229,8 @@ def test_rows_keep_the_names_that_r_gave_them():
         ("matrix_column.rds", "column 'nested', is a matrix"),
         ("kinds_ascii.rds", "column 'integer64', lost digits"),
         ("matrix_no_names.rds", "columns have no names"),
+        ("three_chains.rds", "4 draws, which are not 3 chains"),
+        ("same_names.rds", "more than one column is called x"),
         ("array_no_names.rds", "not called chain"),
         ("whole_stanreg.rds", r"class stanreg.*as_draws_df\(as\.array\(fit\)\)"),
         ("whole_brmsfit.rds", r"class brmsfit.*as_draws_df\(fit\)"),

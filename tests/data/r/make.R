@@ -175,6 +175,7 @@ kinds <- data.frame(
   digits = as.character(7:10),
   shown = as.character(c(0.1 + 0.2, 100000, NA, -1234.5))
 )
+kinds$with_na <- addNA(factor(c("b", NA, "c", "b"))) # the missing value is a level
 kinds$scaled <- scale(c(1, 2, 3, 6)) # a matrix of one column
 kinds$integer64 <- structure( # as bit64 has them: whole numbers in the place of doubles
   readBin(
@@ -196,6 +197,8 @@ saveRDS(kinds, "kinds_ascii.rds", ascii = TRUE)
 saveRDS(kinds[names(kinds) != "integer64"], "kinds_no_integer64_ascii.rds", ascii = TRUE)
 saveRDS(kinds[c(4, 2), 4:5], "kinds_rows.rds")
 saveRDS(data.frame(x = 1:2, row.names = c("Anna", "Bo")), "kinds_row_names.rds")
+saveRDS(data.frame(x = 1:2, row.names = c("1", "2")), "kinds_row_numbers.rds")
+saveRDS(data.frame(x = 1:2, x = 3:4, check.names = FALSE), "same_names.rds")
 kinds$nested <- list(1, 2, 3, 4)
 saveRDS(kinds, "list_column.rds")
 kinds$nested <- matrix(1:8, 4)
@@ -203,4 +206,6 @@ saveRDS(kinds, "matrix_column.rds")
 saveRDS(list(1, "a"), "list.rds")
 saveRDS(c(a = 1, b = 2), "vector.rds")
 saveRDS(matrix(1:4, 2), "matrix_no_names.rds")
+named <- matrix(1:8, 4, dimnames = list(NULL, c("a", "b")))
+saveRDS(structure(named, nchains = 3L), "three_chains.rds")
 saveRDS(array(1:8, c(2, 2, 2)), "array_no_names.rds")
