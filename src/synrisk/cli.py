@@ -166,7 +166,7 @@ def init(
     data: Annotated[
         Path | None,
         typer.Option(
-            "--data", "-d", help="Confidential data: CSV or Parquet. Its columns are read."
+            "--data", "-d", help="Confidential data: CSV, Parquet or RDS. Its columns are read."
         ),
     ] = None,
 ) -> int:

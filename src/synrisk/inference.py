@@ -88,7 +88,8 @@ def _elements(
 ) -> Iterator[str]:
     """Yield the names of a variable's elements, the last dimension running fastest."""
     of_term = [dim for dim in dims if not dim.endswith(_OF_LEVELS)]
-    labels = [_labels(dim, name, group) for dim in dims]
+    is_vector = name in _VECTORS and name not in factors
+    labels = [_labels(dim, name, group, is_vector) for dim in dims]
     for cell in itertools.product(*labels):
         own = [label for dim, label in zip(dims, cell, strict=True) if dim in of_term]
         levels = [label for dim, label in zip(dims, cell, strict=True) if dim not in of_term]
@@ -115,11 +116,14 @@ def _element(
     return f"{name}[{label}]"
 
 
-def _labels(dim: str, name: str, group: xr.Dataset) -> list[str]:
-    """Return the labels of a dimension; numbers from 1, as Stan has them, where it has none."""
+def _labels(dim: str, name: str, group: xr.Dataset, is_vector: bool) -> list[str]:
+    """Return the labels of a dimension; numbers from 1, as Stan has them, where it has none.
+
+    The labels 0, 1, 2, … of a vector of coefficients are none: NumPyro's plates have them.
+    """
     size = group.sizes[dim]
     labels = group.coords[dim].to_numpy() if dim in group.coords else np.arange(size)
     unnamed = np.array_equal(labels, np.arange(size)) if labels.dtype.kind in "iu" else False
-    if unnamed and (dim.startswith(f"{name}_dim_") or dim not in group.coords):
+    if unnamed and (is_vector or dim.startswith(f"{name}_dim_") or dim not in group.coords):
         return [str(k) for k in range(1, size + 1)]
     return [str(label) for label in labels]

@@ -38,6 +38,11 @@ BOOKKEEPING_COUNTERS = ("chain", "iteration", "draw", "CHAIN", "ITER", "X")  # C
 # Of these, the ones that tell a draw's chain, and its place there: the first that a table has.
 CHAIN_COLUMNS = (".chain", "chain__", "chain", "CHAIN")
 ORDER_COLUMNS = (".iteration", "iter__", "iteration", "ITER", ".draw", "draw__", "draw")
+# Vectors with an element for each record, that models compute beside their parameters. They are
+# dropped where they have as many elements; an effect of each record has none of these names.
+BOOKKEEPING_BY_RECORD = (
+    "mu", "eta", "log_lik", "y_hat", "yhat", "y_rep", "yrep", "y_pred", "ypred",
+)  # fmt: skip
 WEIGHT_COLUMNS = ("weight", ".weight")
 LOG_WEIGHT_COLUMNS = ("log_weight", ".log_weight")
 
@@ -48,6 +53,7 @@ def read_draws(
     response: Variable,
     design: Design,
     rename: Mapping[str, str],
+    n_records: int,
     data_columns: frozenset[str] = frozenset(),
     given: str = "",
 ) -> Posterior:
@@ -61,6 +67,8 @@ def read_draws(
         The regression.
     rename
         ``{column: parameter}``.
+    n_records
+        The number of confidential records, by which what there is for each of them is known.
     data_columns
         The columns of the confidential data: a column of draws with such a name may be a
         coefficient of another model, and is never dropped as bookkeeping.
@@ -77,7 +85,8 @@ def read_draws(
     matched, left_over = spellings.match([str(name) for name in table.columns], what)
     weights = _take_weights(table, left_over, data_columns, what)
     dropped = [name for name in left_over if _is_bookkeeping(name, table, data_columns)]
-    left_over = [name for name in left_over if name not in dropped]
+    by_record = _by_record(left_over, n_records)
+    left_over = [name for name in left_over if name not in dropped and name not in by_record]
     levels = _levels_with_columns(matched, family, response, what)
     wanted = spellings.wanted(levels)
     missing = [parameter for parameter in wanted if parameter not in matched]
@@ -121,6 +130,16 @@ def _is_bookkeeping(name: str, table: pd.DataFrame, data_columns: frozenset[str]
     if name == "X":
         return bool(np.array_equal(numbers, np.arange(1, len(numbers) + 1)))
     return bool(np.all(numbers >= 0) and np.all(numbers == np.floor(numbers)))
+
+
+def _by_record(names: Sequence[str], n_records: int) -> set[str]:
+    """Return the columns of vectors that have an element for each record, or more."""
+    vectors: dict[str, set[str]] = {}
+    for name in names:
+        seen = re.fullmatch(r"(\w+?)(?:\[.*\]|(?:\.\d+)+\.?)", name)
+        if seen and seen[1] in BOOKKEEPING_BY_RECORD:
+            vectors.setdefault(seen[1], set()).add(name)
+    return {name for vector in vectors.values() if len(vector) >= n_records for name in vector}
 
 
 def _levels_with_columns(

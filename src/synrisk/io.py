@@ -18,6 +18,7 @@ import pandas as pd
 
 from synrisk.advice import either
 from synrisk.errors import DataError, FileError, SynriskError, counted, listed
+from synrisk.rfiles import read_r
 
 # A frame of any library that narwhals knows, a mapping of columns, or the path of a file.
 TableLike: TypeAlias = Any
@@ -28,7 +29,11 @@ _VALUE = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|\d{4}-\d\d-\d\d.*")
 _PARQUET = (".parquet", ".pq")
 _OF_R = (".rds", ".rdata", ".rda")
 _INSTEAD = either("Read it yourself and pass the frame.", "Save it as one of these.")
-_WITH_COMMAS = either("Read it yourself and pass the frame.", "Save it with commas.")
+_WITH_COMMAS = either(
+    "Save it with commas (in R by write.csv, not write.csv2), or read it yourself and pass the "
+    "frame.",
+    "Save it with commas (in R by write.csv, not write.csv2).",
+)
 
 
 def read_table(
@@ -106,36 +111,13 @@ def _read_file(
     if kind in _PARQUET:
         return _read_parquet(path, what)
     if kind in _OF_R:
-        return _read_r(path, what)
+        return read_r(path, what)
     if kind in _SEPARATORS:
         return _read_csv(path, what, _SEPARATORS[kind], text, comment)
     raise FileError(
         f"{what}: {path.name} is neither CSV (.csv, .tsv, also .gz), Parquet (.parquet, .pq) nor "
         f"a file of R (.rds, .RData). {_INSTEAD}"
     )
-
-
-def _read_r(path: Path, what: str) -> pd.DataFrame:
-    try:
-        import pyreadr
-    except ImportError:
-        raise FileError(
-            f"{what}: files of R need pyreadr; install it with pip install 'synrisk[r]'."
-        ) from None
-    found: dict[str | None, Any] | None = None
-    with contextlib.suppress(Exception):  # not chained: its message may hold values
-        found = dict(pyreadr.read_r(path))
-    if not found:
-        raise FileError(
-            f"{what}: {path.name} holds no data frame that can be read. In R, save "
-            "as.data.frame(…) with saveRDS."
-        )
-    if len(found) > 1:
-        raise FileError(
-            f"{what}: {path.name} holds {len(found)} objects ({listed(str(k) for k in found)}); "
-            "save the one that is meant with saveRDS."
-        )
-    return pd.DataFrame(next(iter(found.values())))
 
 
 def _read_parquet(path: Path, what: str) -> pd.DataFrame:

@@ -105,16 +105,16 @@ class Synthesizer:
         regressions
             The models, in the order in which their responses were synthesized.
         data
-            The confidential data: a frame, or the path of a CSV or Parquet file.
+            The confidential data: a frame, or the path of a CSV, Parquet or RDS file.
         draws
             A table of draws for each regression, in the same order or by response: a row a draw, a
             column a parameter, in the names of rstanarm, brms, CmdStan or formulaic; a frame, a
             file (CSV, Parquet, RDS or RData), or an object of ArviZ (InferenceData, DataTree, or
-            its posterior group). Columns of
-            bookkeeping (``synrisk.interchange.BOOKKEEPING``) are dropped. A column ``weight`` (or
-            ``.log_weight``) weighs the draws. Where a column tells the chains (``.chain``), draws
-            are put in the order of chain and iteration: of draws of one joint posterior, for
-            ``estimator="paper"``, all tables have such columns or none has.
+            its posterior group). Columns of bookkeeping (``synrisk.interchange.BOOKKEEPING``) are
+            dropped, and those that hold a value for each record (``mu``, ``log_lik``). A column
+            ``weight`` (or ``.log_weight``) weighs the draws. Where a column tells the chains
+            (``.chain``), draws are put in the order of chain and iteration: of draws of one joint
+            posterior, for ``estimator="paper"``, all tables have such columns or none has.
         rename
             ``{column: parameter}`` for other names; by response where tables differ.
         types
@@ -144,6 +144,7 @@ class Synthesizer:
                     schema.variables[regression.response],
                     design,
                     renames[regression.response],
+                    confidential.n_records,
                     frozenset(confidential.data.columns),
                 ),
                 confidential.record_weights(regression),
@@ -241,6 +242,7 @@ class Synthesizer:
                 self.schema.variables[response],
                 model.design,
                 {old: new for old, new in model.rename.items() if old in table.columns},
+                self.n_records,
                 frozenset(self.data.columns),
                 given,
             )
@@ -567,7 +569,7 @@ def fit(
     regressions
         The models, in the order in which their responses are to be synthesized.
     data
-        The confidential data: a frame, or the path of a CSV or Parquet file.
+        The confidential data: a frame, or the path of a CSV, Parquet or RDS file.
     n_draws
         The number of posterior draws of each model.
     prior

@@ -4,6 +4,7 @@ import hashlib
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,32 @@ def test_a_study_from_end_to_end(tmp_path):
     assert manifest["settings"]["risk"]["guesses"]["Income"]["below"] == 0.2
     assert str(tmp_path) not in (out / "manifest.json").read_text(encoding="utf-8")
     assert as_json(out / "summary.json")["verdict"]["outcome"] == "passed"
+
+
+def test_a_study_of_files_that_r_wrote(tmp_path):
+    of_r = Path(__file__).parents[1] / "data" / "r"
+    text = """\
+    data.file = "people.rds"
+    [[model]]
+    formula = "Income ~ Spend + Region"
+    draws = "linear_draws_df.rds"
+    [[model]]
+    formula = "Class ~ Income"
+    family = "categorical"
+    draws = "brms_classes.rds"
+    """
+    for name in ("people.rds", "linear_draws_df.rds", "brms_classes.rds"):
+        (tmp_path / name).write_bytes((of_r / name).read_bytes())
+    (tmp_path / "study.toml").write_text(textwrap.dedent(text), encoding="utf-8")
+    done = synrisk("run", tmp_path / "study.toml")
+    assert done.exit_code == 0, done.stderr
+    synthetic = pd.read_csv(tmp_path / "results" / "synthetic1.csv")
+    people = pd.read_csv(of_r / "people.csv")
+    assert list(synthetic.columns) == list(people.columns)
+    pd.testing.assert_frame_equal(
+        synthetic.drop(columns=["Income", "Class"]), people.drop(columns=["Income", "Class"])
+    )
+    assert set(synthetic["Class"]) == set(people["Class"])
 
 
 def test_what_is_written_is_what_the_library_computes(tmp_path):

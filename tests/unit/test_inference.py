@@ -38,6 +38,32 @@ def test_a_run_of_cmdstan_or_numpyro():
     np.testing.assert_array_equal(found.auxiliary[:, 0], posterior["sigma"].to_numpy().ravel())
 
 
+def test_a_plate_of_numpyro_is_a_vector():
+    """Its dimension has the labels 0, 1, … under the plate's own name."""
+    posterior = group(alpha={}, beta={"coefficients": [0, 1]}, sigma={})
+    found = read("b ~ x + z", "gaussian", posterior)
+    assert found.sources == ("alpha", "beta[1]", "beta[2]", "sigma")
+    np.testing.assert_array_equal(
+        found.coefficients[:, 2, 0], posterior["beta"].sel(coefficients=1).to_numpy().ravel()
+    )
+
+
+@pytest.mark.parametrize("dims", [{"mu_dim_0": 1}, {"record": 1}, {"part": 2, "record": 1}])
+def test_what_there_is_for_each_record_is_no_parameter(dims):
+    sizes = {dim: times * len(people()) for dim, times in dims.items()}
+    posterior = group(alpha={}, beta={"beta_dim_0": 2}, sigma={}, mu=sizes)
+    assert read("b ~ x + z", "gaussian", posterior).sources[0] == "alpha"
+
+
+@pytest.mark.parametrize(("name", "n_lacking"), [("mu", 1), ("effect", 0)])
+def test_other_vectors_are_left_over(name, n_lacking):
+    """One that is too short, and an effect of each record: another model than the formula's."""
+    sizes = {f"{name}_dim_0": len(people()) - n_lacking}
+    posterior = group(alpha={}, beta={"beta_dim_0": 2}, sigma={}, **{name: sizes})
+    with pytest.raises(sr.SynriskError, match=rf"Left over: {name}\[1\]"):
+        read("b ~ x + z", "gaussian", posterior)
+
+
 def test_a_run_of_pymc_with_labels():
     posterior = group(Intercept={}, beta={"predictor": ["z", "x"]}, sigma={})
     found = read("b ~ x + z", "gaussian", posterior)

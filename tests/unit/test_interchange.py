@@ -298,6 +298,15 @@ def test_files_as_r_and_cmdstan_write_them(tmp_path):
         np.testing.assert_array_equal(found[["Intercept", "x", "sigma"]], frame)
 
 
+@pytest.mark.parametrize("written", ["log_lik.{}", "log_lik[{}]", "y_rep.{}.", "mu.1.{}"])
+def test_what_stan_computes_for_each_record_is_dropped(written):
+    names = ["alpha", "beta.1", "sigma", *(written.format(k + 1) for k in range(len(people())))]
+    _, synthesizer = read("b ~ x", "gaussian", names)
+    assert synthesizer.models[0].posterior.sources == ("alpha", "beta.1", "sigma")
+    with pytest.raises(sr.DrawsError, match="Left over"):
+        read("b ~ x", "gaussian", names[:-1])
+
+
 def levels_named_like_predictors():
     data = people()
     data["g"] = pd.Categorical(np.random.default_rng(0).choice(["r", "x", "z"], 40))

@@ -6,8 +6,8 @@ from pathlib import Path
 import synrisk
 
 ORDER = [
-    "advice", "errors", "settings", "chunks", "seeds", "executors", "progress", "storage", "io",
-    "schema", "expressions", "transforms", "formula", "families", "priors", "plan", "design",
+    "advice", "errors", "settings", "chunks", "seeds", "executors", "progress", "storage", "rfiles",
+    "io", "schema", "expressions", "transforms", "formula", "families", "priors", "plan", "design",
     "preparation", "release", "twins", "posterior", "spellings", "interchange", "inference",
     "bambi", "kernels", "units", "likelihood", "fitting", "model", "archive", "synthesis",
     "synthesizer", "guesses", "intruder", "elimination", "result", "estimators", "uncertainty",
