@@ -30,7 +30,7 @@ from synrisk.errors import (
 from synrisk.estimation import estimates_of, kinds_of
 from synrisk.estimators import KINDS, AtGuesses, ModelEstimate
 from synrisk.executors import workers
-from synrisk.findings import ReliabilityWarning, findings
+from synrisk.findings import ReliabilityWarning, findings, table_of
 from synrisk.guesses import Grid, Target, for_target, lay_out, strategies
 from synrisk.guesses.even import is_real
 from synrisk.intruder import FromModel, Table, prior_from_json, prior_to_json
@@ -152,7 +152,7 @@ class AttributeRisk:
 
     def diagnostics(self) -> pd.DataFrame:
         """Return what is shaky, why, and what to do: a row a finding, none if all is well."""
-        return findings(self._evaluation, self._result, self.release_check)
+        return table_of(findings(self._evaluation, self._result, self.release_check))
 
     @property
     def synthesizer(self) -> Synthesizer:
@@ -579,11 +579,11 @@ def attribute_risk(
     if diagnostics:
         with team.open() as opened:
             checks = check_release(synthesizer, release, opened)
-    shaky = findings(evaluation, result, checks) if diagnostics else None
-    if shaky is not None and len(shaky):
+    shaky = findings(evaluation, result, checks) if diagnostics else []
+    if shaky:
         warnings.warn(
             f"{counted(len(shaky), 'finding')} about these numbers: "
-            f"{' '.join(shaky['what'])} See risk.diagnostics().",
+            f"{' '.join(one.what for one in shaky)} See risk.diagnostics().",
             ReliabilityWarning,
             stacklevel=2,
         )

@@ -21,6 +21,7 @@ import pandas as pd
 from scipy.spatial import cKDTree
 from scipy.special import bdtrc, chdtr
 
+from synrisk.chunks import chunks
 from synrisk.errors import SynriskError
 from synrisk.executors import Executor
 from synrisk.model import Model
@@ -287,7 +288,7 @@ def check_release(
             name = model.regression.response
             rows.append(Distance(name, number, d2, float(df), float(chdtr(df, d2))))
     return ReleaseChecks(
-        tuple(rows), _copies(synthesizer, release), _agreements(synthesizer, release)
+        tuple(rows), _copies(synthesizer, release, executor), _agreements(synthesizer, release)
     )
 
 
@@ -302,7 +303,9 @@ def _distance(
     return float("nan")
 
 
-def _copies(synthesizer: Synthesizer, release: Sequence[Released]) -> tuple[Copies, ...]:
+def _copies(
+    synthesizer: Synthesizer, release: Sequence[Released], executor: Executor
+) -> tuple[Copies, ...]:
     """Count synthetic rows at or near a confidential record's continuous synthesized values."""
     names = [
         regression.response
@@ -311,11 +314,11 @@ def _copies(synthesizer: Synthesizer, release: Sequence[Released]) -> tuple[Copi
     ]
     if not names:
         return ()
-    own = synthesizer.kept("neighbours", lambda: _Neighbours.of(synthesizer, names))
+    own = synthesizer.kept("neighbours", lambda: _Neighbours.of(synthesizer, names, executor))
     rows = []
     for number, dataset in enumerate(release, 1):
         values = np.column_stack([dataset.columns[name] for name in names])
-        exact, near = own.count(values, 1)
+        exact, near = own.count(values, 1, executor)
         share = len(values) / own.tree.n
         rows.append(
             Copies(number, len(values), exact, near, share * own.n_exact, share * own.n_near)
@@ -333,21 +336,28 @@ class _Neighbours:
     n_near: int = 0
 
     @classmethod
-    def of(cls, synthesizer: Synthesizer, names: Sequence[str]) -> _Neighbours:
+    def of(cls, synthesizer: Synthesizer, names: Sequence[str], executor: Executor) -> _Neighbours:
         values = np.column_stack([synthesizer.columns[name] for name in names])
         with np.errstate(over="ignore"):
             spread = values.std(axis=0)
         spread = np.where((spread > 0) & np.isfinite(spread), spread, 1.0)
         # Without balance the tree is made faster, and a search so near hardly needs it.
         tree = cKDTree(values / spread, compact_nodes=False, balanced_tree=False)
-        return cls(tree, spread, *cls(tree, spread).count(values, 2))  # a record's first is itself
+        # A record's first is itself.
+        return cls(tree, spread, *cls(tree, spread).count(values, 2, executor))
 
-    def count(self, values: FloatArray, k: int) -> tuple[int, int]:
+    def count(self, values: FloatArray, k: int, executor: Executor) -> tuple[int, int]:
         """Return how many rows have a k-th record at their place, and how many near it."""
         bound = np.nextafter(_RADIUS, 1.0)  # what is found is nearer than that
-        found = self.tree.query(values / self.spread, k=[k], p=np.inf, distance_upper_bound=bound)
-        nearest = np.asarray(found[0])
-        return int((nearest == 0).sum()), int((nearest <= _RADIUS).sum())
+
+        def in_part(rows: slice) -> tuple[int, int]:
+            points = values[rows] / self.spread
+            found = self.tree.query(points, k=[k], p=np.inf, distance_upper_bound=bound)
+            nearest = np.asarray(found[0])
+            return int((nearest == 0).sum()), int((nearest <= _RADIUS).sum())
+
+        counts = list(executor.map(in_part, chunks(len(values))))
+        return sum(exact for exact, _ in counts), sum(near for _, near in counts)
 
 
 def _agreements(synthesizer: Synthesizer, release: Sequence[Released]) -> tuple[Agreement, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,10 +31,15 @@ class Finding:
     what_to_do: str
 
 
+def table_of(found: Sequence[Finding]) -> pd.DataFrame:
+    """Return a row a finding: what, why, what to do."""
+    return pd.DataFrame([vars(one) for one in found], columns=["what", "why", "what_to_do"])
+
+
 def findings(
     evaluation: Evaluation, result: RiskArrays, checks: ReleaseChecks | None
-) -> pd.DataFrame:
-    """Return a row a finding: what, why, what to do."""
+) -> list[Finding]:
+    """Return what is shaky."""
     found: list[Finding] = []
     if evaluation.paired:
         found.append(
@@ -76,7 +82,7 @@ def findings(
             for failure in checks.failures
         ]
         found += _about_unchecked(checks)
-    return pd.DataFrame([vars(one) for one in found], columns=["what", "why", "what_to_do"])
+    return found
 
 
 def _about_unchecked(checks: ReleaseChecks) -> list[Finding]:

@@ -63,6 +63,11 @@ class ConjugatePosterior:
     df: float
     sum_of_squares: float
 
+    @property
+    def is_concave(self) -> bool:
+        """Whether the log density of log sigma is known to be concave."""
+        return True
+
     def log_density(self, log_sigma: FloatArray) -> FloatArray:
         """Return the log posterior density of log sigma, up to a constant."""
         return np.asarray(

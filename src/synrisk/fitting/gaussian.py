@@ -28,8 +28,9 @@ from synrisk.fitting.rows import Rows, lower_root
 from synrisk.schema import FloatArray
 
 _NULL = 1e-13  # eigenvalues below this share of the largest carry no data
-_COARSE, _FINE = 4001, 8001  # points of the table of log sigma that draws are made by
-_SOME = 1001  # points enough for its moments
+# Points of the tables of log sigma, refined twice: for draws, for moments, and for moments where
+# the log density is concave, so that no mode can be missed.
+_FOR_DRAWS, _FOR_MOMENTS, _IF_CONCAVE = (4001, 4001, 8001), (4001, 1001, 1001), (121, 201, 401)
 _DEEP = 45.0  # how far below its maximum the log density is tabulated
 _WIDE = 60.0  # log sigma is looked for so far to either side of log spread
 _HERMITE = 15
@@ -44,12 +45,12 @@ _MOST_AT_ONCE = 1 << 22  # numbers in the covariances of a batch of draws
 
 
 def _tabulate(
-    log_density: Callable[[FloatArray], FloatArray], spread: float, sizes: tuple[int, int]
+    log_density: Callable[[FloatArray], FloatArray], spread: float, sizes: tuple[int, int, int]
 ) -> tuple[FloatArray, FloatArray]:
     """Return log sigma on a grid that is refined twice, and its cumulative probability."""
-    middle = np.log(spread)
-    grid = np.linspace(middle - _WIDE, middle + _WIDE, _COARSE)
-    for n_points in sizes:
+    middle, (first, *others) = np.log(spread), sizes
+    grid = np.linspace(middle - _WIDE, middle + _WIDE, first)
+    for n_points in others:
         with np.errstate(over="ignore"):
             log_p = log_density(grid)
         deep = np.flatnonzero(log_p > log_p.max() - _DEEP)
@@ -61,11 +62,10 @@ def _tabulate(
     return grid, steps / steps[-1]
 
 
-def _centre(
-    log_density: Callable[[FloatArray], FloatArray], spread: float
-) -> tuple[FloatArray, FloatArray, float, float]:
+def _centre(known: KnownGivenSigma) -> tuple[FloatArray, FloatArray, float, float]:
     """Return log sigma at some points, their probabilities, the mean and standard deviation."""
-    grid, cumulative = _tabulate(log_density, spread, (_SOME, _SOME))
+    sizes = _IF_CONCAVE if known.is_concave else _FOR_MOMENTS
+    grid, cumulative = _tabulate(known.log_density, known.spread, sizes)
     p, middles = np.diff(cumulative), (grid[1:] + grid[:-1]) / 2
     mean = float(p @ middles)
     return middles, p, mean, float(np.sqrt(p @ (middles - mean) ** 2))
@@ -87,6 +87,10 @@ class KnownGivenSigma(Protocol):
     @property
     def spread(self) -> float:
         """The scale that sigma is looked for about."""
+
+    @property
+    def is_concave(self) -> bool:
+        """Whether the log density of log sigma is known to be concave."""
 
     def log_density(self, log_sigma: FloatArray) -> FloatArray:
         """Return the log posterior density of log sigma, up to a constant."""
@@ -119,7 +123,7 @@ def quadrature(
     executor
         Maps over the rows.
     """
-    points, _, mean, sd = _centre(known.log_density, known.spread)
+    points, _, mean, sd = _centre(known)
     low, high = _moves(known, mean, rows, reach, executor)
     furthest = max(low, high) / sd
     if furthest < _LARGEST_MOVE:
@@ -222,6 +226,17 @@ class GaussianPosterior:
         left = float(sum(executor.map(squared_errors, rows)))
         return cls(prior, n_effective, left, values, scaled, projection, spread)
 
+    @property
+    def is_concave(self) -> bool:
+        """Whether the log density of log sigma is known to be concave.
+
+        Its second derivative is −2R/σ² − ρσ − Σ 2λσ²/(σ² + λ)² · (1 − (c/λ)² (λ − σ²)/(λ + σ²)),
+        ρ being sigma's prior rate: where least squares stays within one prior standard deviation in
+        every direction, no term is positive.
+        """
+        data = self.values > 0
+        return bool((np.abs(self.projection[data]) <= self.values[data]).all())
+
     def log_density(self, log_sigma: FloatArray) -> FloatArray:
         """Return the log posterior density of log sigma, up to a constant."""
         sigma2 = np.exp(2.0 * log_sigma)[..., None]
@@ -243,11 +258,11 @@ class GaussianPosterior:
 
     def table(self) -> tuple[FloatArray, FloatArray]:
         """Return log sigma on a fine grid, and its cumulative probability."""
-        return _tabulate(self.log_density, self.spread, (_COARSE, _FINE))
+        return _tabulate(self.log_density, self.spread, _FOR_DRAWS)
 
     def moments(self) -> tuple[FloatArray, FloatArray]:
         """Return mean and covariance of the coefficients and log sigma."""
-        log_sigma, p, mean, sd = _centre(self.log_density, self.spread)
+        log_sigma, p, mean, sd = _centre(self)
         sigma2 = np.exp(2.0 * log_sigma)[:, None]
         along = self.projection / (sigma2 + self.values)
         centre = p @ along
@@ -260,7 +275,7 @@ class GaussianPosterior:
 
     def agrees(self, fitted: Fitted) -> bool:
         """Tell whether weighted draws have about the right mean and spread of log sigma."""
-        _, _, mean, sd = _centre(self.log_density, self.spread)
+        _, _, mean, sd = _centre(self)
         weights, drawn = np.exp(fitted.log_weights), fitted.theta[:, -1]
         own = float(weights @ drawn)
         own_sd = float(np.sqrt(weights @ (drawn - own) ** 2))
