@@ -10,9 +10,12 @@ from scipy.special import log_expit
 from scipy.stats import chi2, multivariate_t
 
 import synrisk as sr
+from synrisk.executors import Serial
+from synrisk.fitting import conjugate, gaussian
 from synrisk.fitting.importance import effective_size, is_reliable, smoothed
 from synrisk.fitting.numbers import CommonNumbers
-from synrisk.fitting.rows import Standardisation
+from synrisk.fitting.laplace import NormalPrior
+from synrisk.fitting.rows import Rows, Standardisation
 
 SIGMAS = 4.5  # standard errors; the seeds are fixed
 
@@ -576,3 +579,54 @@ def test_a_level_for_each_record_is_said():
     assert "name, a predictor of b, has 60 levels for 60 records" in note
     assert note in sr.attribute_risk(synthesizer, synthesizer.synthesize(seed=1)).notes
     assert sr.fit(sr.Regression("b ~ r"), data, seed=1, n_draws=20).notes == ()
+
+
+def a_gaussian_posterior(prior_sd):
+    """Few rows about (3, -2) with a prior about (0, 0): a narrow one contradicts them."""
+    rng = np.random.default_rng(4)
+    matrix = np.column_stack([np.ones(12), rng.normal(size=12)])
+    y = matrix @ [3.0, -2.0] + 0.3 * rng.normal(size=12)
+    rows = [Rows(matrix, y, rng.uniform(0.5, 1.5, 12))]
+    prior = NormalPrior(np.zeros(2), np.full(2, prior_sd), np.array([1.0]))
+    return gaussian.GaussianPosterior.of(rows, prior, 1.0, Serial())
+
+
+def moments_on_a_grid(known):
+    """Mean and covariance of coefficients and log sigma by the trapezoidal rule."""
+    log_sigma = np.linspace(-25.0, 25.0, 200_001)
+    with np.errstate(over="ignore"):
+        log_p = known.log_density(log_sigma)
+    kept = log_p > log_p.max() - 60.0
+    log_sigma, p = log_sigma[kept], np.exp(log_p[kept] - log_p.max())
+    p /= p.sum()
+    mean, covariance = known.given(log_sigma)
+    theta = np.column_stack([mean, log_sigma])
+    centre = p @ theta
+    total = (theta - centre).T @ (p[:, None] * (theta - centre))
+    total[:-1, :-1] += np.einsum("q,qij->ij", p, covariance)
+    return centre, total
+
+
+@pytest.mark.parametrize(("prior_sd", "concave"), [(10.0, True), (4.0, True), (0.5, False)])
+def test_moments_of_gaussian_models_are_those_of_a_fine_grid(prior_sd, concave):
+    known = a_gaussian_posterior(prior_sd)
+    assert known.is_concave is concave
+    for found, expected in zip(known.moments(), moments_on_a_grid(known), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_two_modes_of_sigma_are_both_seen():
+    known = a_gaussian_posterior(0.45)
+    log_sigma = np.linspace(-4.0, 4.0, 801)
+    slope = np.diff(known.log_density(log_sigma)) > 0
+    assert np.count_nonzero(slope[:-1] & ~slope[1:]) == 2  # maxima
+    for found, expected in zip(known.moments(), moments_on_a_grid(known), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_moments_under_the_conjugate_prior_are_those_of_a_fine_grid():
+    covariance = np.array([[0.3, 0.1], [0.1, 0.2]])
+    known = conjugate.ConjugatePosterior(np.array([1.0, -2.0]), covariance, 9.0, 4.0)
+    for found, expected in zip(known.moments(), moments_on_a_grid(known), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+    assert conjugate.ConjugatePosterior(np.zeros(2), covariance, 2.0, 4.0).moments() is None
