@@ -33,6 +33,7 @@ def models_to_contents(models: Sequence[Model]) -> tuple[list[dict[str, Any]], d
                 "sources": list(posterior.sources),
                 "fit": None if fit is None else _fit_to_json(fit),
                 "rename": dict(model.rename),
+                "left_out": list(posterior.left_out),
             }
         )
         arrays[f"coefficients_{k}"] = posterior.coefficients
@@ -82,6 +83,7 @@ def models_from_contents(
             names,
             tuple(settings[k]["sources"]),
             arrays.get(f"chain_{k}"),
+            tuple(settings[k].get("left_out", ())),
         )
         weights = confidential.record_weights(regression)
         fit = _fit_from_json(settings[k]["fit"], arrays, k) if settings[k]["fit"] else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,8 @@ def read_draws(
         raise DrawsError(_both_sides(what, missing, left_over, table, spellings))
     values = _numbers({parameter: table[matched[parameter]] for parameter in wanted}, what)
     posterior = _assemble(values, matched, weights, family, response, design)
-    return _by_chain(posterior, table[dropped])
+    vectors = tuple(dict.fromkeys(by_record.values()))
+    return replace(_by_chain(posterior, table[dropped]), left_out=vectors)
 
 
 def _by_chain(posterior: Posterior, told: pd.DataFrame) -> Posterior:
@@ -132,14 +134,19 @@ def _is_bookkeeping(name: str, table: pd.DataFrame, data_columns: frozenset[str]
     return bool(np.all(numbers >= 0) and np.all(numbers == np.floor(numbers)))
 
 
-def _by_record(names: Sequence[str], n_records: int) -> set[str]:
-    """Return the columns of vectors that have an element for each record, or more."""
+def _by_record(names: Sequence[str], n_records: int) -> dict[str, str]:
+    """Return the columns of vectors that have an element for each record, or more, by vector."""
     vectors: dict[str, set[str]] = {}
     for name in names:
         seen = re.fullmatch(r"(\w+?)(?:\[.*\]|(?:\.\d+)+\.?)", name)
         if seen and seen[1] in BOOKKEEPING_BY_RECORD:
             vectors.setdefault(seen[1], set()).add(name)
-    return {name for vector in vectors.values() if len(vector) >= n_records for name in vector}
+    return {
+        name: vector
+        for vector, columns in vectors.items()
+        if len(columns) >= n_records
+        for name in columns
+    }
 
 
 def _levels_with_columns(

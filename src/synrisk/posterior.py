@@ -32,6 +32,8 @@ class Posterior:
     chain
         The number of the Markov chain that each draw is of, where it is known: draws of a chain
         are adjacent and in the order in which they were made.
+    left_out
+        Vectors of the draws' table that were taken for what a model computes for each record.
     """
 
     coefficients: FloatArray
@@ -40,6 +42,7 @@ class Posterior:
     names: tuple[str, ...]
     sources: tuple[str, ...]
     chain: IntArray | None = None
+    left_out: tuple[str, ...] = ()
 
     @property
     def n_draws(self) -> int:

@@ -451,7 +451,13 @@ class Synthesizer:
         """What a user of these models should know."""
         fitted = [note for model in self.models if model.fit for note in model.fit.notes]
         saturated = [n for model in self.models for n in saturation_notes(model, self.n_records)]
-        return (*fitted, *saturated)
+        left_out = [
+            f"Draws for {model.regression.response}: {listed(model.posterior.left_out)} was taken "
+            "for what the model computes for each record, and left out."
+            for model in self.models
+            if model.posterior.left_out
+        ]
+        return (*fitted, *saturated, *left_out)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save plan, confidential data and draws to a NetCDF file that its owner alone can read."""

@@ -13,8 +13,8 @@ import synrisk as sr
 from synrisk.executors import Serial
 from synrisk.fitting import conjugate, gaussian
 from synrisk.fitting.importance import effective_size, is_reliable, smoothed
-from synrisk.fitting.numbers import CommonNumbers
 from synrisk.fitting.laplace import NormalPrior
+from synrisk.fitting.numbers import CommonNumbers
 from synrisk.fitting.rows import Rows, Standardisation
 
 SIGMAS = 4.5  # standard errors; the seeds are fixed

@@ -303,8 +303,18 @@ def test_what_stan_computes_for_each_record_is_dropped(written):
     names = ["alpha", "beta.1", "sigma", *(written.format(k + 1) for k in range(len(people())))]
     _, synthesizer = read("b ~ x", "gaussian", names)
     assert synthesizer.models[0].posterior.sources == ("alpha", "beta.1", "sigma")
+    (note,) = synthesizer.notes
+    vector = written.partition("[")[0].partition(".")[0]
+    assert note.startswith(f"Draws for b: {vector} was taken for what the model computes")
     with pytest.raises(sr.DrawsError, match="Left over"):
         read("b ~ x", "gaussian", names[:-1])
+
+
+def test_what_was_left_out_is_told_of_a_saved_synthesizer_too(tmp_path):
+    names = ["alpha", "beta.1", "sigma", *(f"mu.{k + 1}" for k in range(len(people())))]
+    _, synthesizer = read("b ~ x", "gaussian", names)
+    synthesizer.save(tmp_path / "models.nc")
+    assert sr.Synthesizer.load(tmp_path / "models.nc").notes == synthesizer.notes
 
 
 def levels_named_like_predictors():
