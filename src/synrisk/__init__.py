@@ -1,6 +1,6 @@
 """What could an intruder learn about each person from this synthetic data?"""
 
-from synrisk.attribute import AttributeRisk, attribute_risk
+from synrisk.attribute import AttributeRisk
 from synrisk.comparison import Comparison, compare
 from synrisk.criteria import Criteria, Verdict
 from synrisk.datasets import load_households
@@ -20,6 +20,7 @@ from synrisk.errors import (
     SyntheticDataError,
     UnreliableError,
 )
+from synrisk.evaluating import attribute_risk
 from synrisk.findings import ReliabilityWarning
 from synrisk.guesses import Additive, AllLevels, Interval, Relative, Values
 from synrisk.intruder import TruthFactor

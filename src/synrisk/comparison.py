@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from synrisk.attribute import AttributeRisk, attribute_risk
+from synrisk.attribute import AttributeRisk
 from synrisk.checks import ReleaseChecks
 from synrisk.criteria import Criteria
 from synrisk.errors import OptionError, counted, got, listed
+from synrisk.evaluating import attribute_risk
 from synrisk.findings import ReliabilityWarning
 from synrisk.plan import Regression
 from synrisk.plots.comparison import ComparisonPlots

@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from synrisk.attribute import AttributeRisk, ReportKind, attribute_risk
+from synrisk.attribute import AttributeRisk, ReportKind
 from synrisk.criteria import Criteria, Verdict
 from synrisk.datasets import load_households
 from synrisk.errors import (
@@ -26,6 +26,7 @@ from synrisk.errors import (
     SyntheticDataError,
     counted,
 )
+from synrisk.evaluating import attribute_risk
 from synrisk.findings import ReliabilityWarning
 from synrisk.io import read_table
 from synrisk.outputs import Staging, check_folder, read_manifest, refuse_own_inputs, sha256, writing

@@ -11,9 +11,9 @@ ORDER = [
     "preparation", "release", "twins", "posterior", "spellings", "interchange", "inference",
     "bambi", "kernels", "units", "likelihood", "fitting", "model", "archive", "synthesis",
     "synthesizer", "guesses", "intruder", "elimination", "result", "estimators", "uncertainty",
-    "risk", "estimation", "refitting", "checks", "findings", "tables", "criteria", "plots",
-    "utility", "report", "attribute", "comparison", "datasets", "study", "outputs", "running",
-    "starting", "cli", "__init__",
+    "risk", "risk_archive", "estimation", "refitting", "checks", "findings", "tables", "criteria",
+    "plots", "utility", "report", "attribute", "evaluating", "comparison", "datasets", "study",
+    "outputs", "running", "starting", "cli", "__init__",
 ]  # fmt: skip
 ROOT = Path(synrisk.__file__).parent
 
