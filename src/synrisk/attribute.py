@@ -363,8 +363,11 @@ def positions_of(wanted: list[Any], labels: pd.Index[Any]) -> IntArray:
     n_unknown = int((positions < 0).sum())
     if n_unknown:
         kind = labels.dtype
+        counted_from_0 = len(labels) and labels.dtype.kind == "i" and labels[0] == 0
+        numbered = "; rows without labels are counted from 0" if counted_from_0 else ""
         raise OptionError(
             f"{counted(n_unknown, 'label is', 'labels are')} not among the evaluated records; "
-            f"labels are those of the confidential data's index or id column (type {kind})."
+            "labels are those of the confidential data's index or id column "
+            f"(type {kind}){numbered}."
         )
     return positions.astype(np.int64)

@@ -33,7 +33,7 @@ from synrisk.progress import bar
 from synrisk.refitting import MOST_FITTED, fit_at_guesses, rows_to_fit
 from synrisk.release import Released, read_release
 from synrisk.risk import Evaluation, check_size
-from synrisk.schema import FloatArray, IntArray
+from synrisk.schema import Columns, FloatArray, IntArray
 from synrisk.synthesizer import Synthesizer
 from synrisk.twins import refuse_twins
 
@@ -127,6 +127,11 @@ def attribute_risk(
         raise OptionError(
             f"on_unreliable={unreliable!r} needs to know what is reliable: use diagnostics=True, "
             "and an estimator other than 'paper'."
+        )
+    if unreliable == "fit" and all(model.fit is None for model in synthesizer.models):
+        raise OptionError(
+            "on_unreliable='fit' is for models made by synrisk.fit; draws that were made elsewhere "
+            "cannot be fitted anew. Use 'flag'."
         )
     team = workers(executor)
     chosen = strategies(guesses, synthesizer.plan.synthesized)
@@ -361,6 +366,13 @@ def _notes(
                 f"{counted(n_dropped, 'row')} of synthetic dataset {number} with missing "
                 "values left out."
             )
+    notes += [
+        f"Synthetic datasets {one + 1} and {other + 1} are the same: they count as two independent "
+        "ones."
+        for other in range(len(release))
+        for one in range(other)
+        if _same(release[one].columns, release[other].columns)
+    ]
     notes += [note for grid in grids for note in grid.notes]
     around = [
         name
@@ -374,3 +386,7 @@ def _notes(
             "intruder's belief."
         )
     return tuple(notes)
+
+
+def _same(one: Columns, other: Columns) -> bool:
+    return all(np.array_equal(values, other[name]) for name, values in one.items())

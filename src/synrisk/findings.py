@@ -71,7 +71,8 @@ def findings(
             )
     if result.errors is not None:
         said = any("cannot be estimated" in one.what for one in found)
-        found += _about_records(result, said=said)
+        fitted = any(model.fit is not None for model in evaluation.synthesizer.models)
+        found += _about_records(result, said=said, fitted=fitted)
     if checks is not None:
         found += [
             Finding(
@@ -110,8 +111,9 @@ def _about_release_weights(name: str, estimate: Importance) -> list[Finding]:
     worst, n_draws = int(np.argmin(sizes)), len(estimate.draws.log_v)
     carried = f"{n_draws:,} draws carry the weight of {sizes[worst]:.1f}"
     instead = (
-        "Let synrisk fit the models (estimator 'auto' then does without these weights), or "
-        "use many more draws."
+        "Let synrisk fit the models (estimator 'auto' then does without these weights), give draws "
+        "of fits to confidential and synthetic rows together (stacked=, in Python), or use many "
+        "more draws."
     )
     if not estimate.has_known_error:
         why = (
@@ -130,7 +132,7 @@ def _about_release_weights(name: str, estimate: Importance) -> list[Finding]:
     return []
 
 
-def _about_records(result: RiskArrays, *, said: bool) -> list[Finding]:
+def _about_records(result: RiskArrays, *, said: bool, fitted: bool) -> list[Finding]:
     errors = result.errors
     assert errors is not None  # noqa: S101 - the caller looked
     found: list[Finding] = []
@@ -151,7 +153,12 @@ def _about_records(result: RiskArrays, *, said: bool) -> list[Finding]:
                 "At some guess a few draws carry nearly all the weight (k̂ is high and the "
                 "effective number of draws is low): outliers, or guesses far from the model.",
                 "Use more draws, look at these records (the column reliable of the records), or "
-                "narrow their guesses; in Python, on_unreliable='fit' fits them at each guess.",
+                "narrow their guesses; "
+                + (
+                    "in Python, on_unreliable='fit' fits them at each guess."
+                    if fitted
+                    else "or let synrisk fit the models, which can then be fitted at each guess."
+                ),
             )
         )
     moved = np.sqrt(np.mean((result.probability - result.prior)[known] ** 2)) if known.any() else 0

@@ -92,7 +92,7 @@ def read_draws(
     wanted = spellings.wanted(levels)
     missing = [parameter for parameter in wanted if parameter not in matched]
     if missing or left_over:
-        raise DrawsError(_both_sides(what, missing, left_over, table, spellings))
+        raise DrawsError(_both_sides(what, missing, left_over, table, spellings, family))
     values = _numbers({parameter: table[matched[parameter]] for parameter in wanted}, what)
     posterior = _assemble(values, matched, weights, family, response, design)
     vectors = tuple(dict.fromkeys(by_record.values()))
@@ -254,6 +254,7 @@ def _both_sides(
     left_over: Sequence[str],
     table: pd.DataFrame,
     spellings: Spellings,
+    family: Family,
 ) -> str:
     lines = [f"{what} do not fit the formula."]
     if missing:
@@ -262,6 +263,9 @@ def _both_sides(
         lines.append(f"Left over: {listed(left_over)}.")
     lines.append(f"The formula's parameters: {spellings.public(spellings.parameters())}.")
     lines.append(f"The table's columns: {listed(table.columns, 30)}.")
+    advice = _advice([spellings.name(one) for one in missing], left_over, table, family)
+    if advice:
+        return " ".join([*lines, advice])
     rename = either("rename={column: parameter}", '[[model]] rename.column = "parameter"')
     lines.append(f"Use {rename} for other names.")
     if "[" in spellings.public(missing):
@@ -270,6 +274,44 @@ def _both_sides(
             f"{either('types={variable: [levels]}', '[data] types.variable = [levels]')}."
         )
     return " ".join(lines)
+
+
+def _advice(
+    missing: Sequence[str], left_over: Sequence[str], table: pd.DataFrame, family: Family
+) -> str | None:
+    """Return what to do where the columns tell what went wrong; other names would hide it."""
+    for name in missing:
+        of_level = rf"(b_)?((as\.)?factor\()?{re.escape(name)}\)?[^:*()]+"
+        if any(re.fullmatch(of_level, column) for column in left_over):
+            types = either(f"types={{{name!r}: 'category'}}", f'[data] types.{name} = "category"')
+            return (
+                f"The fit took {name} for a factor, and here it is a number: write "
+                f"as.factor({name}) in the formula if the fit had it so, or use {types}."
+            )
+    if left_over and all(re.fullmatch(r"b_mu.+_.+", column) for column in left_over):
+        meant = either("family='categorical'", 'family = "categorical"')
+        return (
+            f"The columns are those of a model with a predictor for each level: is {meant} meant?"
+        )
+    if list(missing) == ["sigma"] and not left_over:
+        meant = either("family='poisson'", 'family = "poisson"')
+        return (
+            f"A {family.name} model has sigma, and these draws have none: is another family "
+            f"meant, such as {meant} or bernoulli?"
+        )
+    if family.makes_factor and _are_probabilities(table[list(left_over)]):
+        return (
+            "The columns hold probabilities, which sum to one in every row. Give draws of the "
+            "coefficients: of those the probabilities follow for every guess."
+        )
+    return None
+
+
+def _are_probabilities(table: pd.DataFrame) -> bool:
+    if table.shape[1] < 2:
+        return False
+    values = np.column_stack([as_real_numbers(table[name])[0] for name in table.columns])
+    return bool((values >= 0).all() and np.allclose(values.sum(axis=1), 1.0, atol=1e-6))
 
 
 def split_rename(

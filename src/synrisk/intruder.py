@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -171,6 +172,11 @@ def prior(spec: Any) -> Prior:
         raise PriorError(
             "intruder_prior must be 'uniform', 'model', TruthFactor(k), or an array of log "
             f"probabilities; got {spec!r}."
+        )
+    if isinstance(spec, numbers.Real):
+        raise PriorError(
+            "intruder_prior is a number; if the truth is to be so many times as likely as any "
+            "other guess, say TruthFactor(k)."
         )
     return Table(spec)
 

@@ -259,8 +259,17 @@ def _table(thing: _Thing, here: str) -> pd.DataFrame:
         return _matrix(thing, here)
     if len(thing.dim) == 3:
         return _array(thing, here)
+    if thing.kind == "VEC" and thing.elements and all(map(_is_table, thing.elements)):
+        raise FileError(
+            f"{here} holds a list of {counted(len(thing.elements), 'table')}. Save each by itself "
+            "in R: saveRDS(x[[1]], …)."
+        )
     kind = f"an object of class {thing.classes[0]}" if thing.classes else "no data frame or matrix"
     raise FileError(f"{here} holds {kind}. {_INSTEAD}")
+
+
+def _is_table(thing: _Thing) -> bool:
+    return len(thing.dim) in (2, 3) or any(name in thing.classes for name in _TABLES)
 
 
 def _frame(thing: _Thing, here: str) -> pd.DataFrame:

@@ -115,11 +115,13 @@ class Factor:
         codes = lookup[positions].astype(np.int64)  # factorize marks a missing value by -1
         n_unknown = int((codes == _UNKNOWN).sum())
         if n_unknown:
+            all_differ = "It holds none of them: are its levels coded otherwise? "
             raise error(
                 f"{what}: column {self.name!r} holds {counted(n_unknown, 'value')} "
                 f"({counted(int((lookup == _UNKNOWN).sum()), 'distinct level')}) that "
                 f"{'is' if n_unknown == 1 else 'are'} not among its "
-                f"{counted(len(self.levels), 'known level')}. List all levels in "
+                f"{counted(len(self.levels), 'known level')}. "
+                f"{all_differ if n_unknown == len(codes) else ''}List all levels in "
                 f"{setting('types', of=self.name, shown='[…]')}"
                 f"{'' if self.declared else ' if the confidential data lack some'}.",
                 about=place_of("types", self.name) if self.declared else (),

@@ -49,7 +49,8 @@ def strategies(spec: Any, names: Sequence[str]) -> dict[str, Guesses | int]:
         if len(spec) != len(names):
             raise GuessError(
                 f"guesses= is a list of {len(spec)}; give one for each of the "
-                f"{counted(len(names), 'synthesized variable')}, in order, or a dict by variable."
+                f"{counted(len(names), 'synthesized variable')}, in order, or a dict by variable. "
+                "Values to be guessed are Values([...])."
             )
         chosen = [DEFAULT_NUMBER if one is None else one for one in spec]
     else:
