@@ -96,8 +96,8 @@ class AttributeRisk:
         a bound on its standard error, ``mcse`` (the standard error of ``probability``), ``ess`` and
         ``khat`` (the effective number of draws at the record's worst guess, and the tail of their
         weights there), ``reliable``; and for each synthesized variable V ``probability_V``,
-        ``mcse_V``, ``best_guess_V`` (by V's marginal) and ``abs_diff_V``, its distance from the
-        truth (0 or 1 for unordered levels).
+        ``prior_V``, ``mcse_V``, ``best_guess_V`` (by V's marginal) and ``abs_diff_V``, its distance
+        from the truth (0 or 1 for unordered levels).
         """
         return self._records.copy()
 

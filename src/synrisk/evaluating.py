@@ -184,7 +184,8 @@ def attribute_risk(
     if diagnostics:
         with team.open() as opened:
             checks = check_release(synthesizer, release, opened)
-    shaky = findings(evaluation, result, checks) if diagnostics else []
+    found = findings(evaluation, result, checks) if diagnostics else []
+    shaky = [one for one in found if not one.by_choice]
     if shaky:
         warnings.warn(
             f"{counted(len(shaky), 'finding')} about these numbers: "

@@ -29,11 +29,13 @@ class Finding:
     what: str
     why: str
     what_to_do: str
+    by_choice: bool = False  # whoever asked for it knows, and is not warned
 
 
 def table_of(found: Sequence[Finding]) -> pd.DataFrame:
     """Return a row a finding: what, why, what to do."""
-    return pd.DataFrame([vars(one) for one in found], columns=["what", "why", "what_to_do"])
+    rows = [(one.what, one.why, one.what_to_do) for one in found]
+    return pd.DataFrame(rows, columns=["what", "why", "what_to_do"])
 
 
 def findings(
@@ -47,6 +49,7 @@ def findings(
                 "The Monte-Carlo error is not known.",
                 "The paper's estimator pairs the draws of all models, and gives no error.",
                 "Use the estimator 'auto', or 'importance' for draws that were made elsewhere.",
+                by_choice=True,
             )
         )
     elif result.errors is None:
@@ -55,6 +58,7 @@ def findings(
                 "The Monte-Carlo error is not known.",
                 "The risk was evaluated with diagnostics=False.",
                 "Evaluate it with diagnostics=True.",
+                by_choice=True,
             )
         )
     names = evaluation.synthesizer.plan.synthesized

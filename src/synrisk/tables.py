@@ -71,6 +71,7 @@ def record_table(result: RiskArrays, grids: tuple[Grid, ...], labels: Labels) ->
         name, best = labels.names[axis], result.best[:, axis]
         guess, truth = grid.values[rows, best], grid.values[rows, grid.truth]
         columns[f"probability_{name}"] = result.marginals[axis][rows, grid.truth]
+        columns[f"prior_{name}"] = result.prior_marginals[:, axis]
         columns[f"mcse_{name}"] = errors.mcse[:, 1 + axis]
         columns[f"best_guess_{name}"] = labels.decode(axis, guess)
         columns[f"abs_diff_{name}"] = difference(labels.families[axis], guess, truth)

@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -208,8 +210,8 @@ def test_records_table():
     assert list(records.columns) == [
         "probability", "prior", "lift", "rank", "rank_low", "rank_high", "n_guesses",
         "log_odds_range", "log_odds_range_mcse", "mcse", "ess", "khat", "reliable",
-        "probability_b", "mcse_b", "best_guess_b", "abs_diff_b",
-        "probability_c", "mcse_c", "best_guess_c", "abs_diff_c",
+        "probability_b", "prior_b", "mcse_b", "best_guess_b", "abs_diff_b",
+        "probability_c", "prior_c", "mcse_c", "best_guess_c", "abs_diff_c",
     ]  # fmt: skip
     for i in (0, 13):
         joint = risk.joint(i)
@@ -321,3 +323,38 @@ def test_record_weights_scale_the_log_density():
     weightless = evaluate("none")["probability"]
     np.testing.assert_allclose(weightless[1:], 1 / 11, rtol=1e-9)  # no influence, nothing learnt
     assert abs(weightless[0] - 1 / 11) > 1e-6
+
+
+def test_whoever_asks_for_the_papers_estimator_is_warned_of_the_release_alone():
+    synthesizer, _ = two_gaussians()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        honest = sr.fit(synthesizer.plan.regressions, synthesizer.data, seed=1)
+        risk = sr.attribute_risk(honest, honest.synthesize(1, seed=2), estimator="paper")
+    assert "error is not known" in risk.diagnostics()["what"].item()
+    with pytest.warns(sr.ReliabilityWarning, match=r"^3 findings .*follows.*follows.*are copies"):
+        sr.attribute_risk(honest, honest.data, estimator="paper", records=[0])
+
+
+def test_the_same_dataset_twice_is_told():
+    synthesizer, release = two_gaussians()
+    other = release.assign(b=release["b"] + 0.1)
+    notes = sr.attribute_risk(synthesizer, [release, other, release.copy()], records=[0]).notes
+    assert [note for note in notes if "are the same" in note] == [
+        "Synthetic datasets 1 and 3 are the same: they count as two independent ones."
+    ]
+
+
+def test_a_fit_at_each_guess_is_refused_for_draws_that_were_made_elsewhere():
+    synthesizer, release = two_gaussians()
+    with pytest.raises(sr.OptionError, match=r"made by synrisk\.fit"):
+        sr.attribute_risk(synthesizer, release, on_unreliable="fit")
+
+
+def test_the_prior_of_a_variable_is_its_marginal():
+    synthesizer, release = two_gaussians()
+    prior = np.log(np.random.default_rng(0).dirichlet(np.ones(121)).reshape(11, 11))
+    risk = sr.attribute_risk(synthesizer, release, intruder_prior=prior)
+    for axis, name in enumerate("bc"):
+        at_truth = np.exp(prior).sum(axis=1 - axis)[risk._grids[axis].truth]
+        np.testing.assert_allclose(risk.records[f"prior_{name}"], at_truth, rtol=1e-12)

@@ -224,6 +224,7 @@ def test_rows_keep_the_names_that_r_gave_them():
     [
         ("two.RData", r"2 objects \(people, draws\); save the one"),
         ("list.rds", "no data frame or matrix"),
+        ("tables.rds", r"a list of 2 tables. Save each by itself in R: saveRDS\(x\[\[1\]\]"),
         ("vector.rds", "no data frame or matrix"),
         ("list_column.rds", "column 'nested', is no vector"),
         ("matrix_column.rds", "column 'nested', is a matrix"),

@@ -389,3 +389,25 @@ def test_draws_that_are_handed_on_keep_their_chains():
     regression = sr.Regression("k ~ x", "poisson")
     again = sr.Synthesizer.from_draws(regression, people(), one.draws("k"))
     assert list(again.models[0].posterior.chain) == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("formula", "family", "names", "advice"),
+    [
+        ("b ~ k", "gaussian", ["(Intercept)", "as.factor(k)2", "sigma"], "took k for a factor"),
+        ("b ~ k", "gaussian", ["b_Intercept", "b_k2", "b_k3", "sigma"], "write as.factor(k)"),
+        ("b ~ x", "gaussian", ["b_mu2_Intercept", "b_mu2_x"], "family='categorical' meant?"),
+        ("k ~ x", "gaussian", ["Intercept", "x"], "family='poisson'"),
+    ],
+)
+def test_advice_is_about_what_went_wrong_and_not_about_other_names(formula, family, names, advice):
+    with pytest.raises(sr.DrawsError) as caught:
+        read(formula, family, names)
+    assert advice in str(caught.value)
+    assert "rename" not in str(caught.value)
+
+
+def test_a_table_of_probabilities_is_told_from_draws():
+    p = pd.DataFrame(RNG.dirichlet(np.ones(3), 40), columns=["1", "2", "3"])
+    with pytest.raises(sr.DrawsError, match=r"hold probabilities.* Give draws of the coefficients"):
+        sr.Synthesizer.from_draws(sr.Regression("r ~ x", "categorical"), people(), p)

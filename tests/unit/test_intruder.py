@@ -75,3 +75,9 @@ def test_bad_priors(prior, why):
 def test_bad_truth_factors(factor):
     with pytest.raises(sr.PriorError):
         sr.TruthFactor(factor)
+
+
+def test_a_number_is_told_to_be_a_factor():
+    synthesizer, release = one_gaussian()
+    with pytest.raises(sr.PriorError, match=r"TruthFactor\(k\)"):
+        sr.attribute_risk(synthesizer, release, intruder_prior=5)
