@@ -243,12 +243,11 @@ class Exact:
     ) -> FloatArray:
         """Return Σ_l log L_l over the model's guesses, ``(record, cell)``; there are no totals."""
         del totals
-        sets = [(-float(len(self.stacked)), self.nodes), *((1.0, one) for one in self.stacked)]
-        return log_predictive_by_nodes(block, sets, shape)
+        return log_predictive_by_nodes(block, self.nodes, self.stacked, shape)
 
     def log_predictive(self, block: ModelBlock, shape: Shape) -> FloatArray:
         """Return the log predictive density of each guess against the truth's."""
-        return log_predictive_by_nodes(block, [(1.0, self.nodes)], shape)
+        return log_predictive_by_nodes(block, self.nodes, (), shape)
 
     def to_arrays(self) -> dict[str, FloatArray]:
         """Return what is stored."""

@@ -237,15 +237,16 @@ class Nodes:
 
 
 def log_predictive_by_nodes(
-    block: ModelBlock, sets: Sequence[tuple[float, Nodes]], shape: tuple[int, ...]
+    block: ModelBlock, alone: Nodes, stacked: Sequence[Nodes], shape: tuple[int, ...]
 ) -> FloatArray:
-    """Return Σ sign · what `log_predictive` estimates, for a gaussian model, by sets of nodes.
+    """Return what `log_predictive` estimates, for a gaussian model, by nodes.
 
-    All sets have the same standardisation.
+    Where there are stacks, the sum over them of what it is given a stack less what it is alone. All
+    nodes have the same standardisation.
     """
     from synrisk.kernels import exact_kernel
 
-    signs, nodes = zip(*sets, strict=True)
+    nodes = (alone, *stacked)
     out = np.empty(block.table_shape)
     exact_kernel()(
         block.values,
@@ -253,7 +254,6 @@ def log_predictive_by_nodes(
         nodes[0].centre,
         nodes[0].spread,
         np.cumsum([0, *(len(one.sigma) for one in nodes)]),
-        np.array(signs),
         np.concatenate([one.log_weight for one in nodes]),
         np.concatenate([one.sigma for one in nodes]),
         np.concatenate([one.mean for one in nodes]),

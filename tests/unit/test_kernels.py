@@ -234,8 +234,9 @@ def of_nodes(block, nodes):
     return table
 
 
+@pytest.mark.parametrize("m", [0, 1, 2])
 @pytest.mark.parametrize("size", [3, 4, 11, 23])
-def test_sums_over_nodes_equal_the_formula_whatever_lies_beside_a_record(size):
+def test_sums_over_nodes_equal_the_formula_whatever_lies_beside_a_record(size, m):
     """Even guesses, uneven ones, and such that nodes differ by more than 2^1000."""
     rng = np.random.default_rng(5)
     n, shape = 19, (3, size)
@@ -245,10 +246,12 @@ def test_sums_over_nodes_equal_the_formula_whatever_lies_beside_a_record(size):
     guesses[::3, 1] += 0.01
     guesses[4] *= 1e3
     truth = np.stack([np.zeros(n, dtype=np.int64), rng.integers(0, size, n)], axis=1)
-    block = ModelBlock(1, (0,), flat, places, guesses, truth, rng.uniform(0.3, 1.2, n))
+    omega = rng.uniform(0.3, 1.2, n)
+    omega[6:9] = 1e-3  # such a record hardly moves its fit
+    block = ModelBlock(1, (0,), flat, places, guesses, truth, omega)
     sets = []
-    for sign, n_nodes in ((-2.0, 6), (1.0, 1), (1.0, 9)):
-        roots = rng.normal(scale=0.1, size=(n_nodes, 3, 3))
+    for n_nodes in (6, 1, 9):
+        roots = rng.normal(scale=0.05, size=(n_nodes, 3, 3))
         nodes = Nodes(
             np.log(rng.dirichlet(np.ones(n_nodes))),
             rng.uniform(0.7, 1.5, n_nodes),
@@ -257,18 +260,19 @@ def test_sums_over_nodes_equal_the_formula_whatever_lies_beside_a_record(size):
             np.array([0.0, 0.3, -0.2]),
             np.array([1.0, 2.0, 0.7]),
         )
-        sets.append((sign, nodes))
-    found = log_predictive_by_nodes(block, sets, shape)
-    expected = sum(sign * of_nodes(block, nodes) for sign, nodes in sets)
+        sets.append(nodes)
+    alone, *stacked = sets[: 1 + m]
+    found = log_predictive_by_nodes(block, alone, stacked, shape)
+    logs = [of_nodes(block, nodes) for nodes in sets]
+    expected = logs[0] if m == 0 else sum(logs[1 : 1 + m]) - m * logs[0]
     near = np.arange(n) != 4
     np.testing.assert_allclose(found[near], expected[near], rtol=0, atol=1e-11)
     # Differences of logs of some millions, each known to a rounding: about five to a set and sign.
-    largest = max(np.abs(of_nodes(one_record(block, 4), nodes)).max() for _, nodes in sets)
+    largest = max(np.abs(one[4]).max() for one in logs)
     rounding = np.finfo(np.float64).eps * largest
     np.testing.assert_allclose(found[4], expected[4], rtol=0, atol=20 * rounding)
     for i in range(n):
-        alone = one_record(block, i)
-        again = log_predictive_by_nodes(alone, sets, shape)
+        again = log_predictive_by_nodes(one_record(block, i), alone, stacked, shape)
         np.testing.assert_array_equal(again[0], found[i])
 
 

@@ -28,7 +28,18 @@ from synrisk.kernels.even import (
     n_runs,
     read_lanes,
 )
-from synrisk.kernels.lanes import N_LANES, beyond, load, raised, smaller, spread, store
+from synrisk.kernels.lanes import (
+    N_LANES,
+    beyond,
+    chosen,
+    gather,
+    load,
+    raised,
+    smaller,
+    some,
+    spread,
+    store,
+)
 from synrisk.kernels.signatures import F1, F2, F3, FAST, I1, I2
 
 
@@ -42,6 +53,8 @@ def exact_kernel() -> Callable[..., None]:
 _FAR = 1000.0  # a node's power of two beyond the heaviest one's: such a cell is summed apart
 _LARGEST_TERM = 1e4  # in powers of two: at a larger one the ratios of even guesses lose digits
 _LN2 = math.log(2.0)
+_SMALL = 0.01  # its ninth power is below a rounding of 1
+_L2, _L3, _L4, _L5, _L6, _L7, _L8 = ((-1.0) ** (k + 1) / k for k in range(2, 9))  # of log(1 + x)
 
 
 @njit(fastmath=FAST, error_model="numpy")
@@ -78,7 +91,32 @@ def _at_truth(
 
 
 @njit(fastmath=FAST, error_model="numpy")
-def _at_cell(x: Any, mean: Any, covariance: Any, cross: Any, state: Any, parabola: Any) -> None:
+def _log_and_inverse(x: Any, both: Any) -> None:
+    """Write log(1 + x) and 1/(1 + x).
+
+    A record among many hardly moves its fit: x is small, and a few terms of the series are exact.
+    """
+    large = beyond(x, spread(_SMALL))
+    log = spread(_L8)
+    log = _L7 + x * log
+    log = _L6 + x * log
+    log = _L5 + x * log
+    log = _L4 + x * log
+    log = _L3 + x * log
+    log = _L2 + x * log
+    store(both, 0, x + x * x * log)
+    square = x * x
+    fourth = square * square
+    store(both, N_LANES, (1.0 - x) * (1.0 + square) * (1.0 + fourth) + fourth * fourth)
+    if some(large):  # every lane by its own number, whatever lies beside it
+        store(both, 0, chosen(large, math.log(1.0 + x), load(both, 0)))
+        store(both, N_LANES, chosen(large, 1.0 / (1.0 + x), load(both, N_LANES)))
+
+
+@njit(fastmath=FAST, error_model="numpy")
+def _at_cell(
+    x: Any, mean: Any, covariance: Any, cross: Any, state: Any, parabola: Any, both: Any
+) -> None:
     """Write ``parabola[·, node]``: height, place of the top and curvature of the log density.
 
     Of guesses at a parent cell, in powers of two.
@@ -95,11 +133,11 @@ def _at_cell(x: Any, mean: Any, covariance: Any, cross: Any, state: Any, parabol
             fitted += value * mean[q, c]
             moved += value * load(cross, (q * n_columns + c) * N_LANES)
         tau, share = load(state[0], q * N_LANES), load(state[1], q * N_LANES)
-        more = 1.0 + tau * (leverage + share * moved * moved)
-        height = load(state[3], q * N_LANES) - 0.5 * LOG2E * math.log(more)
+        _log_and_inverse(tau * (leverage + share * moved * moved), both)
+        height = load(state[3], q * N_LANES) - 0.5 * LOG2E * load(both, 0)
         store(parabola[0], q * N_LANES, height)
         store(parabola[1], q * N_LANES, fitted - moved * load(state[2], q * N_LANES))
-        store(parabola[2], q * N_LANES, 0.5 * LOG2E * (tau / more))
+        store(parabola[2], q * N_LANES, 0.5 * LOG2E * tau * load(both, N_LANES))
 
 
 @njit(fastmath=FAST, error_model="numpy")
@@ -175,13 +213,20 @@ def _sum_each(
 
 
 @njit(fastmath=FAST, error_model="numpy")
-def _add_logs(top: Any, total: Any, by: Any, out: Any) -> None:
-    """Add `by` times the logs of the sums, no longer against the heaviest node's."""
+def _write_logs(top: Any, total: Any, out: Any) -> None:
+    """Write the logs of the sums, no longer against the heaviest node's."""
     wide_vectors()
-    for k in range(len(top) // N_LANES):
-        at = k * N_LANES
-        log_sum = load(top, at) * _LN2 + math.log(load(total, at))
-        store(out, at, load(out, at) + by * log_sum)
+    for at in range(0, len(top), N_LANES):
+        store(out, at, load(top, at) * _LN2 + math.log(load(total, at)))
+
+
+@njit(fastmath=FAST, error_model="numpy")
+def _add_log_ratios(top: Any, total: Any, low: Any, below: Any, out: Any) -> None:
+    """Add the logs of the sums over those of the first set, whose tops and sums are the latter."""
+    wide_vectors()
+    for at in range(0, len(top), N_LANES):
+        ratio = math.log(load(total, at) / load(below, at))
+        store(out, at, load(out, at) + (load(top, at) - load(low, at)) * _LN2 + ratio)
 
 
 @njit(fastmath=FAST, error_model="numpy")
@@ -200,7 +245,7 @@ def _log_sum(begin: Any, end: Any, parabola: Any, y: Any, lane: Any) -> Any:
 
 
 def _make_predict(digest: str) -> Any:
-    signature = types.void(F2, I2, F1, F1, I1, F1, F1, F1, F2, F3, F2, I2, F1, F2)
+    signature = types.void(F2, I2, F1, F1, I1, F1, F1, F2, F3, F2, I2, F1, F2)
 
     @njit(signature, cache=can_cache(), nogil=True, fastmath=FAST, error_model="numpy")
     def predict(
@@ -209,7 +254,6 @@ def _make_predict(digest: str) -> Any:
         centre: Any,  # (column), with `width`: what columns are standardised by
         width: Any,
         starts: Any,  # (set + 1): where each set's nodes begin
-        signs: Any,  # (set): by how much its log predictive density is multiplied
         log_weight: Any,  # (node)
         sigma: Any,  # (node)
         mean: Any,  # (node, column)
@@ -217,12 +261,13 @@ def _make_predict(digest: str) -> Any:
         guesses: Any,  # (record, guess)
         truth: Any,  # (record, [parent cell, own guess])
         omega: Any,  # (record)
-        out: Any,  # (record, parent cell × guess): the sum over sets, against the truth's
+        out: Any,  # (record, parent cell × guess): the log predictive density against the truth's;
+        # of several sets, the sum over the others of the log ratio to the first set's
     ) -> None:
         _ = digest
         n_records, n_guesses = guesses.shape
         n_columns, n_parents = places.shape
-        n_sets, n_nodes = len(signs), len(sigma)
+        n_sets, n_nodes, n_values = len(starts) - 1, len(sigma), values.shape[1]
         heaviest = np.empty(n_sets, dtype=np.int64)
         for s in range(n_sets):
             heaviest[s] = starts[s]
@@ -232,46 +277,50 @@ def _make_predict(digest: str) -> Any:
         x, own = np.empty(n_columns * N_LANES), np.empty(3 * N_LANES)
         cross, state = np.empty(n_nodes * n_columns * N_LANES), np.empty((4, n_nodes * N_LANES))
         parabola, y = np.empty((3, n_nodes * N_LANES)), np.empty(n_guesses * N_LANES)
+        low, below = np.empty(n_guesses * N_LANES), np.empty(n_guesses * N_LANES)
         top, total = np.empty(n_guesses * N_LANES), np.empty(n_guesses * N_LANES)
         logs, each = np.empty(n_guesses * N_LANES), np.empty(n_guesses * N_LANES)
-        unsafe, far = np.empty(N_LANES), np.zeros(N_LANES)
+        unsafe, far, both = np.empty(N_LANES), np.zeros(N_LANES), np.empty(2 * N_LANES)
         for first in range(0, n_records, N_LANES):
             n = min(N_LANES, n_records - first)
             read_lanes(first, n, guesses, truth, omega, y, own)
             for c in range(n_columns):
                 for j in range(N_LANES):
                     i = first + min(j, n - 1)
-                    value = values[i, places[c, truth[i, 0]]]
-                    x[c * N_LANES + j] = (value - centre[c]) / width[c]
+                    x[c * N_LANES + j] = values[i, places[c, truth[i, 0]]]
+                standard = (load(x, c * N_LANES) - centre[c]) / width[c]
+                store(x, c * N_LANES, standard)
             _at_truth(x, own, log_weight, sigma, mean, covariance, cross, state)
             for cell in range(n_parents):
                 for c in range(n_columns):
-                    for j in range(N_LANES):
-                        value = values[first + min(j, n - 1), places[c, cell]]
-                        x[c * N_LANES + j] = (value - centre[c]) / width[c]
-                _at_cell(x, mean, covariance, cross, state, parabola)
-                n_unsafe = 0
+                    value = gather(values, first * n_values + places[c, cell], n_values, n)
+                    store(x, c * N_LANES, (value - centre[c]) / width[c])
+                _at_cell(x, mean, covariance, cross, state, parabola, both)
                 for j in range(N_LANES):
                     unsafe[j] = own[2 * N_LANES + j]
-                for k in range(n_guesses * N_LANES):
+                _sum_even(starts[0], starts[1], heaviest[0], y, parabola, low, below, unsafe)
+                if n_sets == 1:
+                    _write_logs(low, below, logs)
+                for k in range(n_guesses * N_LANES if n_sets > 1 else 0):
                     logs[k] = 0.0
-                for s in range(n_sets):
+                for s in range(1, n_sets):
                     _sum_even(
                         starts[s], starts[s + 1], heaviest[s], y, parabola, top, total, unsafe
                     )
-                    _add_logs(top, total, signs[s], logs)
-                for j in range(N_LANES):
-                    n_unsafe += unsafe[j] != 0.0
-                if n_unsafe > 0:
+                    _add_log_ratios(top, total, low, below, logs)
+                if some(load(unsafe, 0)):
                     for j in range(N_LANES):
                         far[j] = 0.0
-                    for k in range(n_guesses * N_LANES):
+                    _sum_each(starts[0], starts[1], heaviest[0], y, parabola, low, below, far)
+                    if n_sets == 1:
+                        _write_logs(low, below, each)
+                    for k in range(n_guesses * N_LANES if n_sets > 1 else 0):
                         each[k] = 0.0
-                    for s in range(n_sets):
+                    for s in range(1, n_sets):
                         _sum_each(
                             starts[s], starts[s + 1], heaviest[s], y, parabola, top, total, far
                         )
-                        _add_logs(top, total, signs[s], each)
+                        _add_log_ratios(top, total, low, below, each)
                 for j in range(n):
                     i, at = first + j, cell * n_guesses
                     if unsafe[j] == 0.0:
@@ -282,10 +331,12 @@ def _make_predict(digest: str) -> Any:
                             out[i, at + k] = each[k * N_LANES + j]
                     else:
                         for k in range(n_guesses):
-                            here, sum_of_sets = y[k * N_LANES + j], 0.0
-                            for s in range(n_sets):
+                            here = y[k * N_LANES + j]
+                            base = _log_sum(starts[0], starts[1], parabola, here, j)
+                            sum_of_sets = base if n_sets == 1 else 0.0
+                            for s in range(1, n_sets):
                                 log_sum = _log_sum(starts[s], starts[s + 1], parabola, here, j)
-                                sum_of_sets += signs[s] * log_sum
+                                sum_of_sets += log_sum - base
                             out[i, at + k] = sum_of_sets
 
     return predict

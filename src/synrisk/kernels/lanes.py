@@ -402,3 +402,14 @@ def some(typing_context: Any, value: Any) -> Any:
         return builder.icmp_unsigned("!=", bits, ir.Constant(ir.IntType(N_LANES), 0))
 
     return types.boolean(_lanes), generate
+
+
+@_intrinsic
+def chosen(typing_context: Any, where: Any, one: Any, other: Any) -> Any:
+    """`one` in each lane where `where` is not zero, else `other`."""
+
+    def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        where, one, other = arguments
+        return builder.select(builder.fcmp_unordered("!=", where, _constant(0.0)), one, other)
+
+    return _lanes(_lanes, _lanes, _lanes), generate
