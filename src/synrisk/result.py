@@ -214,6 +214,7 @@ def summarise(
     shape: tuple[int, ...],
     *,
     keep: bool,
+    with_ends: bool,
 ) -> tuple[RiskArrays, IntArray]:
     """Reduce the joint posterior of a block of records to what is reported of each.
 
@@ -229,12 +230,14 @@ def summarise(
         The shape of the joint grid.
     keep
         Whether to keep the joint posterior.
+    with_ends
+        Whether to look for `ends`.
 
     Returns
     -------
     arrays, ends
         The results, and the cells with the smallest and the largest log likelihood among the
-        guesses that a record has, ``(record, 2)``.
+        guesses that a record has, ``(record, 2)``; else ``(0, 2)``.
     """
     from synrisk.kernels import record_kernels
 
@@ -242,11 +245,11 @@ def summarise(
     starts = np.concatenate([[0], np.cumsum(shape)]).astype(np.int64)
     true_cell = np.ravel_multi_index(tuple(truth.T), shape).astype(np.int64)
     probability, prior, rank, log_odds_range = (np.empty(n_records) for _ in range(4))
-    ends = np.empty((n_records, 2), dtype=np.int64)
+    ends = np.empty((n_records if with_ends else 0, 2), dtype=np.int64)
     n_guesses = np.empty(n_records, dtype=np.int64)
     best = np.zeros((n_records, len(shape)), dtype=np.int64)
-    marginals = np.zeros((n_records, starts[-1]))
-    prior_marginals = np.zeros((n_records, len(shape)))
+    marginals = np.empty((n_records, starts[-1]))
+    prior_marginals = np.empty((n_records, len(shape)))
     record_kernels().summarise(
         log_likelihood,
         np.ascontiguousarray(log_prior),

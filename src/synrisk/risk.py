@@ -13,7 +13,7 @@ from synrisk.advice import setting
 from synrisk.chunks import ROWS, chunks
 from synrisk.design import DesignTerm
 from synrisk.errors import GuessError, SyntheticDataError, counted
-from synrisk.estimators import Importance, ModelEstimate, relative
+from synrisk.estimators import Exact, Importance, ModelEstimate, relative
 from synrisk.executors import Workers
 from synrisk.guesses import Grid
 from synrisk.intruder import FromModel, Prior, joint_present, normalised
@@ -162,6 +162,7 @@ class Evaluation:
     def _evaluate_joint(self, rows: slice, *, keep_joint: bool, with_errors: bool) -> RiskArrays:
         blocks, estimates = self.model_blocks(rows), self._estimates_of(rows)
         with_errors = with_errors and not self.paired
+        drawn = with_errors and not all(isinstance(one, Exact) for one in estimates)
         totals = [
             empty_totals(one.error_sets, block)
             if with_errors and one.error_sets and one.has_known_error
@@ -173,7 +174,9 @@ class Evaluation:
         truth = np.stack([grid.truth[rows] for grid in self.grids], axis=1)
         flat_prior = log_prior.reshape(len(log_prior), -1)
         keep = keep_joint or with_errors
-        result, ends = summarise(log_likelihood, flat_prior, truth, self.shape, keep=keep)
+        result, ends = summarise(
+            log_likelihood, flat_prior, truth, self.shape, keep=keep, with_ends=drawn
+        )
         if not with_errors:
             return result
         assert result.joint is not None  # noqa: S101 - it was asked for

@@ -39,7 +39,8 @@ def errors_of(
     log_posterior
         Over the joint grid, ``(record, cell)``.
     ends
-        The cells with the smallest and the largest log likelihood, ``(record, 2)``.
+        The cells with the smallest and the largest log likelihood, ``(record, 2)``; not needed
+        where every estimate is exact.
     truth
         The index of the truth on every axis, ``(record, axis)``.
     shape
@@ -74,7 +75,9 @@ def errors_of(
             _take_worse(ess, khat, found.alone.ess, found.alone.khat)
             reliable &= are_reliable(found.alone.khat, found.alone.ess, found.n_draws)
     low, high = joint.rank_bounds(axes, of_posterior)
-    range_mcse = joint.errors_at(ends, axes, of_likelihood).sum(axis=1)
+    range_mcse = np.zeros(n_records)
+    if axes:
+        range_mcse = joint.errors_at(ends, axes, of_likelihood).sum(axis=1)
     unknown = np.isnan(variance[:, 0])
     reliable &= ~unknown
     low[unknown], high[unknown], range_mcse[unknown] = np.nan, np.nan, np.nan

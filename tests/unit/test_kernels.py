@@ -387,7 +387,9 @@ def test_summaries_equal_plain_numpy():
     log_p = log_prior + log_likelihood
     log_p -= logsumexp(log_p, axis=1, keepdims=True)
     p = np.exp(log_p).reshape(n, *shape)
-    found, ends = summarise(log_likelihood.copy(), log_prior, truth, shape, keep=True)
+    found, ends = summarise(
+        log_likelihood.copy(), log_prior, truth, shape, keep=True, with_ends=True
+    )
     present = np.where(prior > 0, log_likelihood, np.nan)
     np.testing.assert_array_equal(ends[:, 0], np.nanargmin(present, axis=1))
     np.testing.assert_array_equal(ends[:, 1], np.nanargmax(present, axis=1))
@@ -414,7 +416,7 @@ def test_one_cell_that_is_no_number_makes_its_record_none():
     log_likelihood = np.random.default_rng(0).normal(size=(3, 19))
     log_likelihood[1, 4] = np.nan
     truth, log_prior = np.zeros((3, 1), dtype=np.int64), np.full((1, 19), -np.log(19.0))
-    found, _ = summarise(log_likelihood, log_prior, truth, (19,), keep=False)
+    found, _ = summarise(log_likelihood, log_prior, truth, (19,), keep=False, with_ends=True)
     for values in (found.probability, found.log_odds_range):
         np.testing.assert_array_equal(np.isnan(values), [False, True, False])
 

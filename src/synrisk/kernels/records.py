@@ -86,6 +86,28 @@ def _first(row: Any, absent: Any, value: Any) -> Any:
     return 0
 
 
+@njit(fastmath=FAST, error_model="numpy")
+def _add_up(p: Any, starts: Any, out: Any) -> None:
+    """Write the marginals of every axis, those of an axis from its place in `starts`."""
+    n_before, n_after = 1, len(p)
+    for axis in range(len(starts) - 1):
+        first, size = starts[axis], starts[axis + 1] - starts[axis]
+        n_after //= size
+        for k in range(first, first + size):
+            out[k] = 0.0
+        for outer in range(n_before):
+            at = outer * size * n_after
+            if n_after == 1:  # the innermost axis: its guesses lie side by side
+                for k in range(size):
+                    out[first + k] += p[at + k]
+            for k in range(size if n_after > 1 else 0):
+                total = 0.0
+                for c in range(at + k * n_after, at + (k + 1) * n_after):
+                    total += p[c]
+                out[first + k] += total
+        n_before *= size
+
+
 def _make_summarise(digest: str) -> Any:
     signature = types.void(F2, F2, I1, I2, I1, types.float64, F1, F1, F1, I1, F2, F2, I2, I2, F1)
 
@@ -104,7 +126,7 @@ def _make_summarise(digest: str) -> Any:
         marginals: Any,
         prior_marginals: Any,  # (record, axis): of the true guess
         best: Any,  # (record, axis)
-        ends: Any,  # (record, [smallest, largest]): the cells with such a log likelihood
+        ends: Any,  # (record, [smallest, largest]): the cells with such a log likelihood; or empty
         log_odds_range: Any,
     ) -> None:
         _ = digest
@@ -112,6 +134,7 @@ def _make_summarise(digest: str) -> Any:
         n_axes = len(starts) - 1
         p, p0, absent = np.empty(n_cells), np.empty(n_cells), np.zeros(n_cells)
         nothing, both = np.zeros(n_cells), np.empty(2 * N_LANES)
+        before_marginals = np.empty(starts[n_axes])
         one_prior = len(log_prior) == 1
         n_present = 0
         for i in range(n_records):
@@ -123,12 +146,12 @@ def _make_summarise(digest: str) -> Any:
                     n_present += before[c] > -np.inf
                 _extremes(before, nothing, both)
                 _normalise(before, both[N_LANES], p0)
+                _add_up(p0, starts, before_marginals)
             _extremes(row, absent, both)
             between = both[N_LANES] - both[0]
-            ends[i, 0], ends[i, 1] = (
-                _first(row, absent, both[0]),
-                _first(row, absent, both[N_LANES]),
-            )
+            if len(ends) > 0:
+                ends[i, 0] = _first(row, absent, both[0])
+                ends[i, 1] = _first(row, absent, both[N_LANES])
             for c in range(n_cells):
                 row[c] += before[c]
             _extremes(row, nothing, both)
@@ -145,30 +168,16 @@ def _make_summarise(digest: str) -> Any:
             probability[i], prior[i] = p[true_cell[i]], p0[true_cell[i]]
             rank[i] = above + (tied + 1) / 2.0
             n_guesses[i] = n_present
-            n_before, n_after = 1, n_cells
+            own = marginals[i]
+            _add_up(p, starts, own)
             for axis in range(n_axes):
-                first, size = starts[axis], starts[axis + 1] - starts[axis]
-                n_after //= size
-                own = marginals[i, first : first + size]
-                for outer in range(n_before):
-                    if n_after == 1:  # the innermost axis: its guesses lie side by side
-                        for k in range(size):
-                            own[k] += p[outer * size + k]
-                    for k in range(size if n_after > 1 else 0):
-                        at, total = (outer * size + k) * n_after, 0.0
-                        for c in range(n_after):
-                            total += p[at + c]
-                        own[k] += total
-                    at = (outer * size + truth[i, axis]) * n_after
-                    for c in range(n_after):
-                        prior_marginals[i, axis] += p0[at + c]
-                n_before *= size
+                prior_marginals[i, axis] = before_marginals[starts[axis] + truth[i, axis]]
                 top = 0.0
-                for k in range(size):
+                for k in range(starts[axis], starts[axis + 1]):
                     top = max(top, own[k])
-                for k in range(size):
+                for k in range(starts[axis], starts[axis + 1]):
                     if own[k] >= top * (1.0 - tie):
-                        best[i, axis] = k
+                        best[i, axis] = k - starts[axis]
                         break
 
     return summarise
