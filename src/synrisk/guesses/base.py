@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from synrisk.advice import either
 from synrisk.errors import GuessError, counted
 from synrisk.families import Family
 from synrisk.plan import Regression
@@ -132,9 +133,15 @@ def checked(grid: Grid, target: Target) -> Grid:
     enough = grid.is_complete and grid.n_guesses >= 2
     n_few = 0 if enough else int((present.sum(axis=1) < 2).sum())
     if n_few:
+        every = either("AllLevels()", '"all levels"')
+        by_name = either("guesses={'variable': …}", "[risk] guesses.variable = …")
+        whole = (
+            f" For counts and levels take them all ({every}), and say by name which variables a "
+            f"strategy is for: {by_name}."
+        )
         raise GuessError(
             f"Guesses for {target.name!r}: {counted(n_few, 'record has', 'records have')} fewer "
-            "than two; give more, or a wider range."
+            f"than two; give more, or a wider range.{whole if target.is_whole else ''}"
         )
     rises = grid.is_complete and bool((grid.values[:, 1:] > grid.values[:, :-1]).all())
     n_repeated = 0 if rises else _n_repeated(grid)
