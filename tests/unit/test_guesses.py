@@ -157,5 +157,7 @@ def test_strategies_refuse_what_they_cannot_lay_out(make):
 def test_a_strategy_that_no_count_has_room_for_is_told_to_be_meant_for_others():
     data = people()
     synthesizer = sr.fit(sr.Regression("k ~ x", "poisson"), data, seed=1, n_draws=10)
-    with pytest.raises(sr.GuessError, match=r"fewer than two; .*\(AllLevels\(\)\), and say by name"):
+    with pytest.raises(
+        sr.GuessError, match=r"fewer than two; .*\(AllLevels\(\)\), and say by name"
+    ):
         sr.attribute_risk(synthesizer, data[["k", "x"]], guesses=sr.Relative(11, 0.1, 0.1))
