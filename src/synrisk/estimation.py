@@ -16,6 +16,7 @@ from synrisk.model import Model
 from synrisk.posterior import Posterior
 from synrisk.release import Released
 from synrisk.risk import log_density_of_release
+from synrisk.schema import FloatArray, IntArray
 from synrisk.synthesizer import Synthesizer
 from synrisk.units import Units
 
@@ -137,11 +138,9 @@ def _reach(synthesizer: Synthesizer, k: int, grids: Sequence[Grid]) -> float:
     """
     regression = synthesizer.models[k].regression
     grid = grids[k]
-    truth = grid.values[np.arange(len(grid.values)), grid.truth]
-    on_scale = regression.on_model_scale(grid.values)
-    own = np.abs(on_scale - regression.on_model_scale(truth)[:, None]).max()
+    own = _furthest(regression.on_model_scale(grid.values), grid.truth)
     if not synthesizer.plan.parents(k):
-        return float(own)
+        return own
     everybody = regression.on_model_scale(synthesizer.columns[regression.response])
     moved = _moved_by_parents(synthesizer, k, grids)
     return float(own + min(moved, np.ptp(everybody)))
@@ -158,8 +157,13 @@ def _moved_by_parents(synthesizer: Synthesizer, k: int, grids: Sequence[Grid]) -
         if mentioned and (len(term.variables) > 1 or not term.is_product):
             return np.inf
         for p in mentioned:
-            grid = grids[p]
-            truth = grid.values[np.arange(len(grid.values)), grid.truth]
-            total += abs(float(means[first])) * float(np.abs(grid.values - truth[:, None]).max())
+            total += abs(float(means[first])) * _furthest(grids[p].values, grids[p].truth)
         first += len(term.columns)
     return total
+
+
+def _furthest(guesses: FloatArray, truth: IntArray) -> float:
+    """Return how far a guess lies from a record's truth at most."""
+    own = guesses[np.arange(len(guesses)), truth]
+    above, below = guesses.max(axis=1) - own, own - guesses.min(axis=1)
+    return float(max(above.max(), below.max()))
