@@ -13,7 +13,15 @@ from helpers.cases import people
 from scipy.stats import norm, t
 
 import synrisk as sr
-from synrisk.utility.intervals import FULLY, PARTIALLY, SINGLE, UNCHANGED, combine, overlap
+from synrisk.utility.intervals import (
+    FULLY,
+    LACKING,
+    PARTIALLY,
+    SINGLE,
+    UNCHANGED,
+    combine,
+    overlap,
+)
 
 
 def sample(n, seed, shift=0.0):
@@ -198,7 +206,24 @@ class TestCombining:
         assert overlap(0, 4, 0, 4) == 1.0
         assert overlap(0, 4, 1, 3) == 0.5 * (2 / 4 + 2 / 2)
         assert overlap(0, 1, 2, 3) == 0.0
-        assert np.isnan(overlap(0, 0, 0, 1))
+        assert np.isnan(overlap(np.nan, np.nan, 0, 1))
+        assert overlap(0, 1, np.nan, np.nan) == 0.0
+
+    def test_overlap_of_points(self):
+        # The limit of intervals that shrink to the point.
+        assert overlap(0, 4, 1, 1) == pytest.approx(overlap(0, 4, 1 - 1e-9, 1 + 1e-9))
+        assert overlap(0, 4, 1, 1) == overlap(1, 1, 0, 4) == 0.5
+        assert overlap(0, 4, 5, 5) == overlap(5, 5, 0, 4) == 0.0
+        assert overlap(2, 2, 2, 2) == 1.0
+        assert overlap(2, 2, 3, 3) == 0.0
+
+    def test_fitted_parameters_have_one_rule_whatever_m(self):
+        # b = 4 is large enough for the rule of posterior draws, which these are not.
+        found = combine(
+            np.array([0.0, 2.0, 4.0]), np.full(3, 0.6), ratio=2.0, partial=False, fitted=True
+        )
+        assert found.rule == SINGLE
+        assert found.variance == pytest.approx((2 + 1 / 3) * 0.6)
 
 
 class TestIntervals:
@@ -276,8 +301,103 @@ class TestIntervals:
         release = sample(200, 2)
         release["g"] = pd.Categorical(["a", "b"] * 100, categories=list("abc"))
         found = sr.utility(own, release, regressions=sr.Regression("y ~ g"), propensity="main")
-        assert set(found.intervals.index.get_level_values("analysis")) == {"means and shares"}
-        assert any("synthetic dataset 1" in note and "y ~ g" in note for note in found.notes)
+        table = found.intervals.loc["y ~ g (gaussian)"]
+        assert table.index.tolist() == ["Intercept", "g[T.b]", "g[T.c]"]
+        assert table.loc["g[T.c]", "rule"] == LACKING
+        assert table.loc["g[T.c]", ["overlap", "overlap_as_data"]].tolist() == [0.0, 0.0]
+        # What can be estimated is, as if there were two levels.
+        means = release.groupby("g", observed=True)["y"].mean()
+        assert table.loc["Intercept", "estimate_synthetic"] == pytest.approx(means["a"])
+        assert table.loc["g[T.b]", "estimate_synthetic"] == pytest.approx(means["b"] - means["a"])
+        assert any("dataset 1 cannot give g[T.c]" in note for note in found.notes)
+
+    @pytest.mark.parametrize(
+        ("analysis", "lost"),
+        [
+            (sr.Regression("b ~ g", family="bernoulli"), {"g[T.c]"}),
+            (sr.Regression("k ~ g", family="poisson"), {"g[T.c]"}),
+            (sr.Regression("g ~ x", family="categorical"), {"c:Intercept", "c:x"}),
+            (sr.Regression("b ~ x", family="bernoulli"), set()),
+        ],
+    )
+    def test_coefficients_that_the_release_does_not_settle(self, analysis, lost):
+        own, release = (
+            sample(300, seed).assign(b=lambda d: (d["y"] > 2.0).astype(int)) for seed in (1, 2)
+        )
+        release["g"] = pd.Categorical(["a", "b"] * 150, categories=list("abc"))
+        table = sr.utility(own, release, regressions=analysis, propensity="main").intervals
+        table = table.drop("means and shares", level="analysis").droplevel("analysis")
+        assert set(table.index[table["rule"] == LACKING]) == lost
+        assert (table.loc[sorted(lost), "overlap"] == 0.0).all()
+
+    @pytest.mark.parametrize("level", ["a", "c"])
+    def test_an_outcome_without_variation_settles_nothing(self, level):
+        own, release = sample(300, 1), sample(300, 2)
+        release["g"] = pd.Categorical([level] * 300, categories=list("abc"))
+        analysis = sr.Regression("g ~ x", family="categorical")
+        table = sr.utility(own, release, regressions=analysis, propensity="main").intervals
+        assert (table.loc["g ~ x (categorical)", "overlap"] == 0.0).all()
+        assert (table.loc["means and shares"].filter(like="g[", axis=0)["overlap"] == 0.0).all()
+
+    def test_what_the_confidential_data_do_not_settle_is_left_out(self):
+        own, release = (
+            sample(300, seed).assign(b=lambda d: (d["y"] > 2.0).astype(int)) for seed in (1, 2)
+        )
+        own.loc[own["g"] == "c", "b"] = 0
+        analysis = sr.Regression("b ~ g", family="bernoulli")
+        found = sr.utility(own, release, regressions=analysis, propensity="main")
+        table = found.intervals.loc["b ~ g (bernoulli)"]
+        assert table["overlap"].isna().tolist() == [False, False, True]
+        assert any("do not settle g[T.c]" in note for note in found.notes)
+
+    def test_a_ruined_release_scores_worse(self):
+        own = sample(400, 1)
+        analyses = [sr.Regression("y ~ x + g"), sr.Regression("g ~ 1", family="categorical")]
+        honest = sample(400, 2)
+        one_level = pd.Categorical(["a"] * 400, categories=list("abc"))
+        values = [
+            sr.utility(own, release, regressions=analyses, propensity="main").summary()["value"]
+            for release in (honest, honest.assign(x=7.0), honest.assign(g=one_level))
+        ]
+        for name in ("overlap", "overlap_as_data"):
+            good, constant, single = (one[name] for one in values)
+            assert constant < good - 0.1
+            assert single < good - 0.1
+
+    def test_the_confidential_data_settle_which_estimates_there_are(self):
+        own = sample(400, 1).assign(f=["5"] + ["1", "2", "3"] * 133)
+        plan = [sr.Regression("f ~ x", family="categorical"), sr.Regression("y ~ f")]
+        synthesizer = sr.fit(plan, own, n_draws=50, seed=1)
+        found = [
+            sr.utility(synthesizer, synthesizer.synthesize(seed=k), propensity="main")
+            for k in range(6)
+        ]
+        lacking = [(one.intervals["rule"] == LACKING).any() for one in found]
+        assert 0 < sum(lacking) < 6  # in some of them nobody has the rare level
+        averaged = [one.intervals.index[one.intervals["overlap"].notna()].tolist() for one in found]
+        assert all(one == averaged[0] for one in averaged)
+
+    def test_an_analysis_of_columns_that_stayed(self):
+        own = sample(300, 1).assign(z=lambda d: d["x"] + sample(300, 3)["y"])
+        release = own.assign(y=sample(300, 2)["y"])
+        analyses = [sr.Regression("z ~ x"), sr.Regression("z ~ y")]
+        table = sr.utility(own, release, regressions=analyses, propensity="main").intervals
+        assert set(table.loc["z ~ x (gaussian)", "rule"]) == {UNCHANGED}
+        assert table.loc["z ~ x (gaussian)", "overlap"].tolist() == [1.0, 1.0]
+        assert set(table.loc["z ~ y (gaussian)", "rule"]) == {SINGLE}
+
+    @pytest.mark.parametrize("m", [1, 2, 5])
+    @pytest.mark.parametrize("parameters", ["posterior", "fitted"])
+    def test_a_copys_overlap_is_what_the_summary_says(self, m, parameters):
+        own = sample(100, 1)
+        options = {"regressions": sr.Regression("y ~ x"), "propensity": "main"}
+        found = sr.utility(own, [own] * m, parameters=parameters, **options).summary()
+        assert found.loc["overlap", "value"] == pytest.approx(found.loc["overlap", "copy"])
+        assert found.loc["overlap", "copy"] < 1.0
+        partial = sr.utility(
+            own, [own] * m, synthesized=["y"], parameters=parameters, **options
+        ).summary()
+        assert partial.loc["overlap", "value"] == pytest.approx(partial.loc["overlap", "copy"])
 
     def test_weights_are_not_used_and_that_is_said(self):
         own = sample(100, 1).assign(w=2.0)

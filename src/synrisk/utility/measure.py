@@ -18,7 +18,7 @@ from synrisk.schema import Missing, Types
 from synrisk.seeds import checked_seed
 from synrisk.synthesizer import Synthesizer
 from synrisk.utility.distributions import marginal_table, pair_table
-from synrisk.utility.intervals import UNCHANGED, interval_table
+from synrisk.utility.intervals import UNCHANGED, interval_table, overlap_of_copy
 from synrisk.utility.propensity import (
     MODELS,
     Scored,
@@ -112,8 +112,13 @@ class Utility:
             (f"specks_{name}", _mean(of["specks"]), np.nan, 0.0) for name, of in scored.items()
         ]
         told = self.intervals[self.intervals["rule"] != UNCHANGED]
+        copy = overlap_of_copy(
+            len(self.n_rows),
+            partial=len(self.synthesized) < len(self.marginals),
+            fitted=self.parameters == "fitted",
+        )
         rows += [
-            ("overlap", _mean(told["overlap"]), np.nan, 1.0),
+            ("overlap", _mean(told["overlap"]), np.nan, copy),
             ("overlap_as_data", _mean(told["overlap_as_data"]), np.nan, 1.0),
             ("mean_difference", _largest(self.marginals["mean_difference"]), np.nan, 0.0),
             (

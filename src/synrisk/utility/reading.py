@@ -20,6 +20,7 @@ from synrisk.plan import Regression
 from synrisk.schema import (
     Columns,
     Factor,
+    FloatArray,
     IntArray,
     Missing,
     Numeric,
@@ -244,3 +245,12 @@ def _pairs(
 def is_numeric(sides: Sides, name: str) -> bool:
     """Tell whether a variable holds numbers."""
     return isinstance(sides.schema.variables[name], Numeric)
+
+
+def unit_of(values: FloatArray, axis: int | None = None) -> FloatArray:
+    """Return the power of two below the largest of values, or of each column; 1 where all are 0.
+
+    Dividing by it is exact, and then squares neither overflow nor vanish.
+    """
+    largest = np.abs(values).max(axis=axis)
+    return np.where(largest > 0, np.ldexp(0.5, np.frexp(largest)[1]), 1.0)
