@@ -126,7 +126,7 @@ def test_a_level_of_one_record_is_not_counted():
     plan = sr.Regression("r ~ 1", family="categorical")
     release = sr.fit(plan, data, n_draws=100, seed=1).synthesize(m=2, seed=2)
     alone = data.astype({"r": str})
-    alone.loc[17, "r"] = "alone"
+    alone.loc[17, "r"] = "zone"
     told = [
         usefulness(sr.utility(one, release, variables=["r", "x"], regressions=plan),
                    Discretion(True, 240))

@@ -405,6 +405,98 @@ class TestIntervals:
         found = sr.utility(own, sample(100, 2), regressions=analysis, propensity="main")
         assert any("without their weights (w)" in note for note in found.notes)
 
+    def test_weights_of_a_plan_are_said_once(self):
+        own = sample(100, 1).assign(w=2.0)
+        plan = [sr.Regression("y ~ x", weights="w"), sr.Regression("k ~ x", "poisson", weights="w")]
+        synthesizer = sr.fit(plan, own, n_draws=50, seed=1)
+        found = sr.utility(synthesizer, synthesizer.synthesize(seed=1), propensity="main")
+        assert [note for note in found.notes if "weights (w)" in note]
+
+
+class TestRows:
+    """Which columns stayed, which rows are pairs, and which are left out."""
+
+    def test_a_shuffled_release_is_that_in_order(self):
+        own = sample(200, 5)
+        release = own.assign(y=sample(200, 6)["y"])
+        shuffled = [release.sample(frac=1.0, random_state=k) for k in range(2)]
+        expected = sr.utility(own, [release] * 2)
+        found = sr.utility(own, shuffled)
+        assert found.synthesized == ("y",)
+        assert any("equal but for the order of rows: x, g, k" in note for note in found.notes)
+        for name in ("propensity", "intervals", "marginals", "pairs"):
+            pd.testing.assert_frame_equal(
+                getattr(found, name), getattr(expected, name), rtol=1e-7, atol=1e-12
+            )
+
+    def test_a_shuffled_copy_is_a_copy(self):
+        own = sample(200, 5)
+        found = sr.utility(own, own.sample(frac=1.0, random_state=1), propensity="main")
+        assert any("it is a copy" in note for note in found.notes)
+
+    def test_columns_shuffled_apart_are_synthesized_and_said(self):
+        own = sample(200, 5)
+        rng = np.random.default_rng(1)
+        release = pd.DataFrame({name: rng.permutation(own[name]) for name in ("x", "y")})
+        found = sr.utility(own[["x", "y"]], release, propensity="main")
+        assert found.synthesized == ("x", "y")
+        assert any("x, y are those of the confidential data in another" in n for n in found.notes)
+
+    def test_equal_counts_by_chance_are_no_match(self):
+        own, release = binary(30, 70).assign(x=sample(100, 3)["x"]), binary(30, 70).iloc[::-1]
+        release = release.assign(x=sample(100, 1)["x"].to_numpy())
+        found = sr.utility(own, release, propensity="main")
+        assert found.synthesized == ("v", "x")
+        assert found.notes == ()
+
+    def test_a_constant_tells_no_order(self):
+        own = sample(200, 5).assign(one=1.0)
+        release = own.assign(y=sample(200, 6)["y"]).sample(frac=1.0, random_state=1)
+        assert sr.utility(own, release, propensity="main").synthesized == ("y",)
+
+    def test_pairs_are_found_before_rows_are_left_out(self):
+        own = sample(400, 5)
+        release = own.assign(y=sample(400, 6)["y"])
+        gaps = np.random.default_rng(0).choice(400, 36, replace=False)
+        kept = np.setdiff1d(np.arange(400), gaps)
+        own.loc[gaps, "y"] = np.nan
+        expected = sr.utility(own.loc[kept], release.loc[kept])
+        assert expected.synthesized == ("y",)
+        for given in (release, release.loc[kept]):
+            found = sr.utility(own, given, missing="drop")
+            assert found.synthesized == ("y",)
+            assert found.n_records == 364
+            assert any("36 records of 400 left out" in note for note in found.notes)
+            pd.testing.assert_frame_equal(found.propensity, expected.propensity)
+
+    def test_rows_left_out_of_separate_samples_are_said(self):
+        own, release = sample(100, 1), sample(80, 2)
+        own.loc[3, "y"] = np.nan
+        release.loc[[4, 5], "x"] = np.nan
+        found = sr.utility(own, [release, sample(50, 3)], missing="drop", propensity="main")
+        assert (found.n_records, found.n_rows) == (99, (78, 50))
+        assert found.notes == (
+            "The confidential data: 1 record of 100 left out, since a value is missing.",
+            "Synthetic dataset 1: 2 rows of 80 left out, since a value is missing.",
+        )
+
+    def test_records_that_the_synthesizer_left_out_are_said(self):
+        own = sample(100, 1)
+        own.loc[3, "y"] = np.nan
+        synthesizer = sr.fit(sr.Regression("y ~ x"), own, missing="drop", n_draws=50, seed=1)
+        found = sr.utility(synthesizer, synthesizer.synthesize(seed=1), propensity="main")
+        assert "The Synthesizer left out 1 record with missing values." in found.notes
+
+    def test_written_row_numbers_are_not_compared(self, tmp_path):
+        own, release = sample(100, 1)[["x", "y"]], sample(100, 2)[["x", "y"]]
+        for name, frame in (("own", own), ("release", release)):
+            frame.to_csv(tmp_path / f"{name}.csv")
+        found = sr.utility(tmp_path / "own.csv", tmp_path / "release.csv", propensity="main")
+        assert found.synthesized == ("x", "y")
+        assert any("'Unnamed: 0'" in note for note in found.notes)
+        expected = sr.utility(own, release, propensity="main")
+        pd.testing.assert_frame_equal(found.propensity, expected.propensity)
+
 
 class TestDistributions:
     def test_shares_by_hand(self):
@@ -526,7 +618,12 @@ class TestBadInput:
             ({"level": 95}, "between 0 and 1"),
             ({"variables": ["zz"]}, "no column 'zz'"),
             ({"variables": 3}, "list of columns"),
-            ({"synthesized": ["zz"]}, "None of the synthesized"),
+            ({"synthesized": ["zz"]}, "no column 'zz'"),
+            ({"synthesized": ["y", "gg"]}, "no column 'gg'. Did you mean 'g'"),
+            ({"synthesized": ["y"], "variables": ["x"]}, "None of the synthesized"),
+            ({"id": "nope"}, "no column 'nope'"),
+            ({"id": 3}, "name of a column"),
+            ({"id": "x", "variables": ["x", "y"]}, "names the records"),
             ({"regressions": "y ~ x"}, "Regression"),
             ({"seed": 1.5}, "seed"),
         ],
@@ -540,6 +637,49 @@ class TestBadInput:
         synthesizer = sr.fit(sr.Regression("b ~ x"), data, n_draws=20, seed=1)
         with pytest.raises(sr.OptionError, match="settled by the Synthesizer"):
             sr.utility(synthesizer, data, id="x")
+
+    def test_gaps_in_the_release_alone(self):
+        own, release = sample(50, 1), sample(50, 2)
+        release.loc[3, "g"] = np.nan
+        with pytest.raises(sr.SyntheticDataError) as raised:
+            sr.utility(own, release, missing="level")
+        assert "factors only" not in str(raised.value)
+        assert "confidential data, which have none" in str(raised.value)
+
+    def test_booleans_against_numbers(self):
+        own, release = (sample(50, k).assign(b=lambda d: d["x"] > 0) for k in (1, 2))
+        with pytest.raises(sr.SyntheticDataError, match="'b' holds numbers, but true and false"):
+            sr.utility(own, release.astype({"b": int}))
+        assert sr.utility(own, release.astype({"b": str}), propensity="main").n_records == 50
+
+    @pytest.mark.parametrize("factor", [1e200, 1e-200])
+    def test_an_extreme_scale_changes_nothing(self, factor):
+        own, release = sample(200, 1), sample(200, 2, shift=0.3)
+        analyses = [sr.Regression("y ~ x + g"), sr.Regression("k ~ x", family="poisson")]
+        expected, found = (
+            sr.utility(*(d.assign(x=d["x"] * f, y=d["y"] * f) for d in (own, release)),
+                       regressions=analyses)
+            for f in (1.0, factor)
+        )  # fmt: skip
+        for name in ("propensity", "marginals", "pairs"):
+            pd.testing.assert_frame_equal(getattr(found, name), getattr(expected, name), rtol=1e-6)
+        free = ["difference", "overlap", "overlap_as_data", "df_synthetic"]
+        pd.testing.assert_frame_equal(found.intervals[free], expected.intervals[free], rtol=1e-6)
+        mean = ("means and shares", "y")
+        for column in ("estimate_confidential", "se_synthetic", "high_confidential"):
+            assert found.intervals.loc[mean, column] == pytest.approx(
+                factor * expected.intervals.loc[mean, column], rel=1e-9
+            )
+        slope = found.intervals.loc[("k ~ x (poisson)", "x"), "estimate_confidential"]
+        same = expected.intervals.loc[("k ~ x (poisson)", "x"), "estimate_confidential"]
+        assert slope * factor == pytest.approx(same, rel=1e-6)
+
+    def test_a_release_on_quite_another_scale(self):
+        own, release = sample(200, 1), sample(200, 2)
+        release["y"] *= 1e200
+        found = sr.utility(own, release, regressions=sr.Regression("y ~ x"))
+        assert (found.propensity["specks"] > 0.3).all()
+        assert found.intervals.loc["y ~ x (gaussian)", "overlap"].tolist() == [0.0, 0.0]
 
     def test_tables(self):
         own = sample(50, 1)

@@ -211,7 +211,8 @@ def utility(
     variables
         The columns to compare: by default those that the plan uses, or all that both sides have.
     synthesized
-        Those that are synthesized: by default the plan's, or those that are not equal row by row.
+        Those that are synthesized: by default the plan's, or those that are not equal row by row
+        (or with the rows in another order, where that cannot be chance).
     propensity
         The models that try to tell both sides apart: ``"main"`` (logistic, main effects),
         ``"interactions"`` (and all products of two variables and squares), ``"cart"`` (a
@@ -224,7 +225,8 @@ def utility(
     level
         Of the confidence intervals.
     types, id, missing
-        As in `fit`, for confidential data that are not in a Synthesizer.
+        As in `fit`, for confidential data that are not in a Synthesizer. Where the release has the
+        row of a record that ``missing="drop"`` leaves out, both are left out.
     seed
         Of the permutations of ``"cart"``.
     """
@@ -259,7 +261,7 @@ def utility(
     scored, notes = _scored(sides, models, start, fitted=fitted)
     intervals, said = interval_table(sides, chosen, float(level), fitted=fitted)
     return Utility(
-        sides.n_records,
+        confidential.n_records if isinstance(confidential, Synthesizer) else sides.n_records,
         sides.n_rows,
         sides.synthesized,
         scored,
