@@ -110,7 +110,7 @@ def _marginals_in_words(utility: Utility) -> list[dict[str, Any]]:
         {
             "variable": str(name),
             "synthesized": bool(synthesized),
-            "distance": _times(times, _DISTANCE),
+            "distance": _times(times, _DISTANCE) if synthesized else "as it was",
         }
         for name, synthesized, times in zip(
             table.index, table["synthesized"], _times_chance(table), strict=True
