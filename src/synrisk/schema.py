@@ -114,6 +114,11 @@ class Factor:
         lookup = np.array([by_key.get(key(value), _UNKNOWN) for value in uniques] + [absent])
         codes = lookup[positions].astype(np.int64)  # factorize marks a missing value by -1
         n_unknown = int((codes == _UNKNOWN).sum())
+        if logical and n_unknown and _are_numbers(uniques):
+            raise error(
+                f"{what}: column {self.name!r} holds numbers, but true and false in the "
+                "confidential data; make it of one type on both sides."
+            )
         if n_unknown:
             all_differ = "It holds none of them: are its levels coded otherwise? "
             raise error(
@@ -172,6 +177,11 @@ def as_real_numbers(values: pd.Series[Any]) -> tuple[FloatArray, int]:
 
 def _is_scalar(value: object) -> bool:
     return value is None or value is pd.NA or isinstance(value, str | int | float | np.number)
+
+
+def _are_numbers(values: Any) -> bool:
+    """Tell whether values, or all of their texts, are numbers."""
+    return as_real_numbers(pd.Series(values, dtype=object))[1] == 0
 
 
 def _factorize(
@@ -247,6 +257,20 @@ class Schema:
         error: type[SynriskError] = DataError,
     ) -> tuple[Columns, BoolArray]:
         """Return the columns `names` as arrays without missing rows, and the rows kept."""
+        columns, complete = self.encode_rows(frame, names, what, error)
+        return {name: column[complete] for name, column in columns.items()}, complete
+
+    def encode_rows(
+        self,
+        frame: pd.DataFrame,
+        names: Iterable[str],
+        what: str,
+        error: type[SynriskError] = DataError,
+    ) -> tuple[Columns, BoolArray]:
+        """Return the columns `names` as arrays of all rows, and which rows lack nothing.
+
+        Missing values are refused unless their rows may be dropped: NaN, and -1 for a factor's.
+        """
         names = list(names)
         require_columns(frame, names, what, error)
         columns = {name: self.variables[name].encode(frame[name], what, error) for name in names}
@@ -257,21 +281,30 @@ class Schema:
         gaps = {name: int(rows.sum()) for name, rows in absent.items() if rows.any()}
         if gaps and self.missing != "drop":
             found = listed(f"{name} ({n:,})" for name, n in gaps.items())
-            drop, level = setting("missing", "drop"), setting("missing", "level")
-            advice = (
-                f"{level} makes a level of them for factors only; impute these columns, or use "
-                f"{drop}."
-                if self.missing == "level"
-                else f"Impute them, or use {drop} to leave those records out, or {level} to make a "
+            raise error(f"{what}: missing values in {found}. {self._about_gaps(gaps)}")
+        complete = np.ones(len(frame), dtype=bool)
+        for rows in absent.values():
+            complete &= ~rows
+        if not complete.any():
+            raise error(f"{what}: no complete record is left of {len(frame):,}.")
+        return columns, complete
+
+    def _about_gaps(self, names: Iterable[str]) -> str:
+        """Say what to do about missing values of the columns `names`."""
+        drop, level = setting("missing", "drop"), setting("missing", "level")
+        if self.missing != "level":
+            return (
+                f"Impute them, or use {drop} to leave those records out, or {level} to make a "
                 "level of them (factors only)."
             )
-            raise error(f"{what}: missing values in {found}. {advice}")
-        kept = np.ones(len(frame), dtype=bool)
-        for rows in absent.values():
-            kept &= ~rows
-        if not kept.any():
-            raise error(f"{what}: no complete record is left of {len(frame):,}.")
-        return {name: column[kept] for name, column in columns.items()}, kept
+        if all(isinstance(self.variables[name], Factor) for name in names):
+            return (
+                f"{level} makes a level of those in the confidential data, which have none there; "
+                f"correct the data, or use {drop}."
+            )
+        return (
+            f"{level} makes a level of them for factors only; impute these columns, or use {drop}."
+        )
 
 
 def label_to_json(label: Label) -> list[Any]:

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import synrisk as sr
+from synrisk.utility.intervals import combine
 
 N, RUNS = 300, 80
 FULL = [sr.Regression("x ~ 1"), sr.Regression("a ~ x"), sr.Regression("b ~ a + x")]
@@ -91,3 +92,19 @@ def test_combined_intervals_cover_the_truth(plan, m):
         rows = [(found.loc[key], truth) for key, truth in truths.items()]
         held.append([row["low_synthetic"] <= truth <= row["high_synthetic"] for row, truth in rows])
     assert (np.mean(held, axis=0) > 0.95 - 4 * np.sqrt(0.95 * 0.05 / RUNS)).all()
+
+
+def test_fitted_parameters_have_intervals_of_the_right_width():
+    """By the rule of posterior draws a sixth of them would be wider, and cover always."""
+    scaled, held = [], []
+    for run in range(4 * RUNS):
+        rng = np.random.default_rng([11, run])
+        data = people(rng)
+        datasets = [plugged_in(data, rng)["a"] for _ in range(5)]
+        values, variances = np.array([(one.mean(), one.var() / N) for one in datasets]).T
+        found = combine(values, variances, ratio=1.0, partial=False, fitted=True)
+        scaled.append((found.estimate - 1.0) / np.sqrt(found.variance))
+        held.append(abs(scaled[-1]) < 1.96)
+    error = np.sqrt(0.95 * 0.05 / len(held))
+    assert abs(np.mean(held) - 0.95) < 4 * error
+    assert 0.85 < np.std(scaled) < 1.15

@@ -13,7 +13,15 @@ from helpers.cases import people
 from scipy.stats import norm, t
 
 import synrisk as sr
-from synrisk.utility.intervals import FULLY, PARTIALLY, SINGLE, UNCHANGED, combine, overlap
+from synrisk.utility.intervals import (
+    FULLY,
+    LACKING,
+    PARTIALLY,
+    SINGLE,
+    UNCHANGED,
+    combine,
+    overlap,
+)
 
 
 def sample(n, seed, shift=0.0):
@@ -198,7 +206,24 @@ class TestCombining:
         assert overlap(0, 4, 0, 4) == 1.0
         assert overlap(0, 4, 1, 3) == 0.5 * (2 / 4 + 2 / 2)
         assert overlap(0, 1, 2, 3) == 0.0
-        assert np.isnan(overlap(0, 0, 0, 1))
+        assert np.isnan(overlap(np.nan, np.nan, 0, 1))
+        assert overlap(0, 1, np.nan, np.nan) == 0.0
+
+    def test_overlap_of_points(self):
+        # The limit of intervals that shrink to the point.
+        assert overlap(0, 4, 1, 1) == pytest.approx(overlap(0, 4, 1 - 1e-9, 1 + 1e-9))
+        assert overlap(0, 4, 1, 1) == overlap(1, 1, 0, 4) == 0.5
+        assert overlap(0, 4, 5, 5) == overlap(5, 5, 0, 4) == 0.0
+        assert overlap(2, 2, 2, 2) == 1.0
+        assert overlap(2, 2, 3, 3) == 0.0
+
+    def test_fitted_parameters_have_one_rule_whatever_m(self):
+        # b = 4 is large enough for the rule of posterior draws, which these are not.
+        found = combine(
+            np.array([0.0, 2.0, 4.0]), np.full(3, 0.6), ratio=2.0, partial=False, fitted=True
+        )
+        assert found.rule == SINGLE
+        assert found.variance == pytest.approx((2 + 1 / 3) * 0.6)
 
 
 class TestIntervals:
@@ -276,14 +301,201 @@ class TestIntervals:
         release = sample(200, 2)
         release["g"] = pd.Categorical(["a", "b"] * 100, categories=list("abc"))
         found = sr.utility(own, release, regressions=sr.Regression("y ~ g"), propensity="main")
-        assert set(found.intervals.index.get_level_values("analysis")) == {"means and shares"}
-        assert any("synthetic dataset 1" in note and "y ~ g" in note for note in found.notes)
+        table = found.intervals.loc["y ~ g (gaussian)"]
+        assert table.index.tolist() == ["Intercept", "g[T.b]", "g[T.c]"]
+        assert table.loc["g[T.c]", "rule"] == LACKING
+        assert table.loc["g[T.c]", ["overlap", "overlap_as_data"]].tolist() == [0.0, 0.0]
+        # What can be estimated is, as if there were two levels.
+        means = release.groupby("g", observed=True)["y"].mean()
+        assert table.loc["Intercept", "estimate_synthetic"] == pytest.approx(means["a"])
+        assert table.loc["g[T.b]", "estimate_synthetic"] == pytest.approx(means["b"] - means["a"])
+        assert any("dataset 1 cannot give g[T.c]" in note for note in found.notes)
+
+    @pytest.mark.parametrize(
+        ("analysis", "lost"),
+        [
+            (sr.Regression("b ~ g", family="bernoulli"), {"g[T.c]"}),
+            (sr.Regression("k ~ g", family="poisson"), {"g[T.c]"}),
+            (sr.Regression("g ~ x", family="categorical"), {"c:Intercept", "c:x"}),
+            (sr.Regression("b ~ x", family="bernoulli"), set()),
+        ],
+    )
+    def test_coefficients_that_the_release_does_not_settle(self, analysis, lost):
+        own, release = (
+            sample(300, seed).assign(b=lambda d: (d["y"] > 2.0).astype(int)) for seed in (1, 2)
+        )
+        release["g"] = pd.Categorical(["a", "b"] * 150, categories=list("abc"))
+        table = sr.utility(own, release, regressions=analysis, propensity="main").intervals
+        table = table.drop("means and shares", level="analysis").droplevel("analysis")
+        assert set(table.index[table["rule"] == LACKING]) == lost
+        assert (table.loc[sorted(lost), "overlap"] == 0.0).all()
+
+    @pytest.mark.parametrize("level", ["a", "c"])
+    def test_an_outcome_without_variation_settles_nothing(self, level):
+        own, release = sample(300, 1), sample(300, 2)
+        release["g"] = pd.Categorical([level] * 300, categories=list("abc"))
+        analysis = sr.Regression("g ~ x", family="categorical")
+        table = sr.utility(own, release, regressions=analysis, propensity="main").intervals
+        assert (table.loc["g ~ x (categorical)", "overlap"] == 0.0).all()
+        assert (table.loc["means and shares"].filter(like="g[", axis=0)["overlap"] == 0.0).all()
+
+    def test_what_the_confidential_data_do_not_settle_is_left_out(self):
+        own, release = (
+            sample(300, seed).assign(b=lambda d: (d["y"] > 2.0).astype(int)) for seed in (1, 2)
+        )
+        own.loc[own["g"] == "c", "b"] = 0
+        analysis = sr.Regression("b ~ g", family="bernoulli")
+        found = sr.utility(own, release, regressions=analysis, propensity="main")
+        table = found.intervals.loc["b ~ g (bernoulli)"]
+        assert table["overlap"].isna().tolist() == [False, False, True]
+        assert any("do not settle g[T.c]" in note for note in found.notes)
+
+    def test_a_ruined_release_scores_worse(self):
+        own = sample(400, 1)
+        analyses = [sr.Regression("y ~ x + g"), sr.Regression("g ~ 1", family="categorical")]
+        honest = sample(400, 2)
+        one_level = pd.Categorical(["a"] * 400, categories=list("abc"))
+        values = [
+            sr.utility(own, release, regressions=analyses, propensity="main").summary()["value"]
+            for release in (honest, honest.assign(x=7.0), honest.assign(g=one_level))
+        ]
+        for name in ("overlap", "overlap_as_data"):
+            good, constant, single = (one[name] for one in values)
+            assert constant < good - 0.1
+            assert single < good - 0.1
+
+    def test_the_confidential_data_settle_which_estimates_there_are(self):
+        own = sample(400, 1).assign(f=["5"] + ["1", "2", "3"] * 133)
+        plan = [sr.Regression("f ~ x", family="categorical"), sr.Regression("y ~ f")]
+        synthesizer = sr.fit(plan, own, n_draws=50, seed=1)
+        found = [
+            sr.utility(synthesizer, synthesizer.synthesize(seed=k), propensity="main")
+            for k in range(6)
+        ]
+        lacking = [(one.intervals["rule"] == LACKING).any() for one in found]
+        assert 0 < sum(lacking) < 6  # in some of them nobody has the rare level
+        averaged = [one.intervals.index[one.intervals["overlap"].notna()].tolist() for one in found]
+        assert all(one == averaged[0] for one in averaged)
+
+    def test_an_analysis_of_columns_that_stayed(self):
+        own = sample(300, 1).assign(z=lambda d: d["x"] + sample(300, 3)["y"])
+        release = own.assign(y=sample(300, 2)["y"])
+        analyses = [sr.Regression("z ~ x"), sr.Regression("z ~ y")]
+        table = sr.utility(own, release, regressions=analyses, propensity="main").intervals
+        assert set(table.loc["z ~ x (gaussian)", "rule"]) == {UNCHANGED}
+        assert table.loc["z ~ x (gaussian)", "overlap"].tolist() == [1.0, 1.0]
+        assert set(table.loc["z ~ y (gaussian)", "rule"]) == {SINGLE}
+
+    @pytest.mark.parametrize("m", [1, 2, 5])
+    @pytest.mark.parametrize("parameters", ["posterior", "fitted"])
+    def test_a_copys_overlap_is_what_the_summary_says(self, m, parameters):
+        own = sample(100, 1)
+        options = {"regressions": sr.Regression("y ~ x"), "propensity": "main"}
+        found = sr.utility(own, [own] * m, parameters=parameters, **options).summary()
+        assert found.loc["overlap", "value"] == pytest.approx(found.loc["overlap", "copy"])
+        assert found.loc["overlap", "copy"] < 1.0
+        partial = sr.utility(
+            own, [own] * m, synthesized=["y"], parameters=parameters, **options
+        ).summary()
+        assert partial.loc["overlap", "value"] == pytest.approx(partial.loc["overlap", "copy"])
 
     def test_weights_are_not_used_and_that_is_said(self):
         own = sample(100, 1).assign(w=2.0)
         analysis = sr.Regression("y ~ x", weights="w")
         found = sr.utility(own, sample(100, 2), regressions=analysis, propensity="main")
         assert any("without their weights (w)" in note for note in found.notes)
+
+    def test_weights_of_a_plan_are_said_once(self):
+        own = sample(100, 1).assign(w=2.0)
+        plan = [sr.Regression("y ~ x", weights="w"), sr.Regression("k ~ x", "poisson", weights="w")]
+        synthesizer = sr.fit(plan, own, n_draws=50, seed=1)
+        found = sr.utility(synthesizer, synthesizer.synthesize(seed=1), propensity="main")
+        assert [note for note in found.notes if "weights (w)" in note]
+
+
+class TestRows:
+    """Which columns stayed, which rows are pairs, and which are left out."""
+
+    def test_a_shuffled_release_is_that_in_order(self):
+        own = sample(200, 5)
+        release = own.assign(y=sample(200, 6)["y"])
+        shuffled = [release.sample(frac=1.0, random_state=k) for k in range(2)]
+        expected = sr.utility(own, [release] * 2)
+        found = sr.utility(own, shuffled)
+        assert found.synthesized == ("y",)
+        assert any("equal but for the order of rows: x, g, k" in note for note in found.notes)
+        for name in ("propensity", "intervals", "marginals", "pairs"):
+            pd.testing.assert_frame_equal(
+                getattr(found, name), getattr(expected, name), rtol=1e-7, atol=1e-12
+            )
+
+    def test_a_shuffled_copy_is_a_copy(self):
+        own = sample(200, 5)
+        found = sr.utility(own, own.sample(frac=1.0, random_state=1), propensity="main")
+        assert any("it is a copy" in note for note in found.notes)
+
+    def test_columns_shuffled_apart_are_synthesized_and_said(self):
+        own = sample(200, 5)
+        rng = np.random.default_rng(1)
+        release = pd.DataFrame({name: rng.permutation(own[name]) for name in ("x", "y")})
+        found = sr.utility(own[["x", "y"]], release, propensity="main")
+        assert found.synthesized == ("x", "y")
+        assert any("x, y are those of the confidential data in another" in n for n in found.notes)
+
+    def test_equal_counts_by_chance_are_no_match(self):
+        own, release = binary(30, 70).assign(x=sample(100, 3)["x"]), binary(30, 70).iloc[::-1]
+        release = release.assign(x=sample(100, 1)["x"].to_numpy())
+        found = sr.utility(own, release, propensity="main")
+        assert found.synthesized == ("v", "x")
+        assert found.notes == ()
+
+    def test_a_constant_tells_no_order(self):
+        own = sample(200, 5).assign(one=1.0)
+        release = own.assign(y=sample(200, 6)["y"]).sample(frac=1.0, random_state=1)
+        assert sr.utility(own, release, propensity="main").synthesized == ("y",)
+
+    def test_pairs_are_found_before_rows_are_left_out(self):
+        own = sample(400, 5)
+        release = own.assign(y=sample(400, 6)["y"])
+        gaps = np.random.default_rng(0).choice(400, 36, replace=False)
+        kept = np.setdiff1d(np.arange(400), gaps)
+        own.loc[gaps, "y"] = np.nan
+        expected = sr.utility(own.loc[kept], release.loc[kept])
+        assert expected.synthesized == ("y",)
+        for given in (release, release.loc[kept]):
+            found = sr.utility(own, given, missing="drop")
+            assert found.synthesized == ("y",)
+            assert found.n_records == 364
+            assert any("36 records of 400 left out" in note for note in found.notes)
+            pd.testing.assert_frame_equal(found.propensity, expected.propensity)
+
+    def test_rows_left_out_of_separate_samples_are_said(self):
+        own, release = sample(100, 1), sample(80, 2)
+        own.loc[3, "y"] = np.nan
+        release.loc[[4, 5], "x"] = np.nan
+        found = sr.utility(own, [release, sample(50, 3)], missing="drop", propensity="main")
+        assert (found.n_records, found.n_rows) == (99, (78, 50))
+        assert found.notes == (
+            "The confidential data: 1 record of 100 left out, since a value is missing.",
+            "Synthetic dataset 1: 2 rows of 80 left out, since a value is missing.",
+        )
+
+    def test_records_that_the_synthesizer_left_out_are_said(self):
+        own = sample(100, 1)
+        own.loc[3, "y"] = np.nan
+        synthesizer = sr.fit(sr.Regression("y ~ x"), own, missing="drop", n_draws=50, seed=1)
+        found = sr.utility(synthesizer, synthesizer.synthesize(seed=1), propensity="main")
+        assert "The Synthesizer left out 1 record with missing values." in found.notes
+
+    def test_written_row_numbers_are_not_compared(self, tmp_path):
+        own, release = sample(100, 1)[["x", "y"]], sample(100, 2)[["x", "y"]]
+        for name, frame in (("own", own), ("release", release)):
+            frame.to_csv(tmp_path / f"{name}.csv")
+        found = sr.utility(tmp_path / "own.csv", tmp_path / "release.csv", propensity="main")
+        assert found.synthesized == ("x", "y")
+        assert any("'Unnamed: 0'" in note for note in found.notes)
+        expected = sr.utility(own, release, propensity="main")
+        pd.testing.assert_frame_equal(found.propensity, expected.propensity)
 
 
 class TestDistributions:
@@ -406,7 +618,12 @@ class TestBadInput:
             ({"level": 95}, "between 0 and 1"),
             ({"variables": ["zz"]}, "no column 'zz'"),
             ({"variables": 3}, "list of columns"),
-            ({"synthesized": ["zz"]}, "None of the synthesized"),
+            ({"synthesized": ["zz"]}, "no column 'zz'"),
+            ({"synthesized": ["y", "gg"]}, "no column 'gg'. Did you mean 'g'"),
+            ({"synthesized": ["y"], "variables": ["x"]}, "None of the synthesized"),
+            ({"id": "nope"}, "no column 'nope'"),
+            ({"id": 3}, "name of a column"),
+            ({"id": "x", "variables": ["x", "y"]}, "names the records"),
             ({"regressions": "y ~ x"}, "Regression"),
             ({"seed": 1.5}, "seed"),
         ],
@@ -420,6 +637,49 @@ class TestBadInput:
         synthesizer = sr.fit(sr.Regression("b ~ x"), data, n_draws=20, seed=1)
         with pytest.raises(sr.OptionError, match="settled by the Synthesizer"):
             sr.utility(synthesizer, data, id="x")
+
+    def test_gaps_in_the_release_alone(self):
+        own, release = sample(50, 1), sample(50, 2)
+        release.loc[3, "g"] = np.nan
+        with pytest.raises(sr.SyntheticDataError) as raised:
+            sr.utility(own, release, missing="level")
+        assert "factors only" not in str(raised.value)
+        assert "confidential data, which have none" in str(raised.value)
+
+    def test_booleans_against_numbers(self):
+        own, release = (sample(50, k).assign(b=lambda d: d["x"] > 0) for k in (1, 2))
+        with pytest.raises(sr.SyntheticDataError, match="'b' holds numbers, but true and false"):
+            sr.utility(own, release.astype({"b": int}))
+        assert sr.utility(own, release.astype({"b": str}), propensity="main").n_records == 50
+
+    @pytest.mark.parametrize("factor", [1e200, 1e-200])
+    def test_an_extreme_scale_changes_nothing(self, factor):
+        own, release = sample(200, 1), sample(200, 2, shift=0.3)
+        analyses = [sr.Regression("y ~ x + g"), sr.Regression("k ~ x", family="poisson")]
+        expected, found = (
+            sr.utility(*(d.assign(x=d["x"] * f, y=d["y"] * f) for d in (own, release)),
+                       regressions=analyses)
+            for f in (1.0, factor)
+        )  # fmt: skip
+        for name in ("propensity", "marginals", "pairs"):
+            pd.testing.assert_frame_equal(getattr(found, name), getattr(expected, name), rtol=1e-6)
+        free = ["difference", "overlap", "overlap_as_data", "df_synthetic"]
+        pd.testing.assert_frame_equal(found.intervals[free], expected.intervals[free], rtol=1e-6)
+        mean = ("means and shares", "y")
+        for column in ("estimate_confidential", "se_synthetic", "high_confidential"):
+            assert found.intervals.loc[mean, column] == pytest.approx(
+                factor * expected.intervals.loc[mean, column], rel=1e-9
+            )
+        slope = found.intervals.loc[("k ~ x (poisson)", "x"), "estimate_confidential"]
+        same = expected.intervals.loc[("k ~ x (poisson)", "x"), "estimate_confidential"]
+        assert slope * factor == pytest.approx(same, rel=1e-6)
+
+    def test_a_release_on_quite_another_scale(self):
+        own, release = sample(200, 1), sample(200, 2)
+        release["y"] *= 1e200
+        found = sr.utility(own, release, regressions=sr.Regression("y ~ x"))
+        assert (found.propensity["specks"] > 0.3).all()
+        assert found.intervals.loc["y ~ x (gaussian)", "overlap"].tolist() == [0.0, 0.0]
 
     def test_tables(self):
         own = sample(50, 1)

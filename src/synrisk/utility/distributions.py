@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from synrisk.schema import Columns, Factor, FloatArray, IntArray
-from synrisk.utility.reading import Sides, is_numeric
+from synrisk.utility.reading import Sides, is_numeric, unit_of
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 _ABOUT = 0.02  # of the records on each side of a quantile, whose mean stands for it
@@ -58,17 +58,23 @@ def _marginal(sides: Sides, name: str) -> dict[str, Any]:
 
 
 def _numbers(own: FloatArray, synthetic: Sequence[FloatArray]) -> dict[str, float]:
-    spread = float(own.std(ddof=1)) if len(own) > 1 else 0.0
-    if not (np.isfinite(spread) and spread > 0):
+    spread = _spread(own)
+    if not spread > 0:
         return {}
     means = np.mean([values.mean() for values in synthetic])
-    spreads = np.mean([values.std(ddof=1) if len(values) > 1 else 0.0 for values in synthetic])
+    spreads = np.mean([_spread(values) for values in synthetic])
     quantiles = np.mean([_smooth_quantiles(values) for values in synthetic], axis=0)
     return {
         "mean_difference": float(means - own.mean()) / spread,
         "sd_ratio": float(spreads) / spread,
         "quantile_difference": float(np.abs(quantiles - _smooth_quantiles(own)).max()) / spread,
     }
+
+
+def _spread(values: FloatArray) -> float:
+    """Return the standard deviation, also of numbers whose squares cannot be held."""
+    unit = float(unit_of(values))
+    return unit * float((values / unit).std(ddof=1)) if len(values) > 1 else 0.0
 
 
 def _smooth_quantiles(values: FloatArray) -> FloatArray:
@@ -138,7 +144,7 @@ def _pairs(sides: Sides) -> Iterator[dict[str, Any]]:
 
 
 def _correlation(columns: Columns, first: str, second: str) -> float:
-    a, b = columns[first], columns[second]
+    a, b = (columns[name] / unit_of(columns[name]) for name in (first, second))
     if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
         return float("nan")
     return float(np.corrcoef(a, b)[0, 1])

@@ -18,7 +18,7 @@ from synrisk.schema import Missing, Types
 from synrisk.seeds import checked_seed
 from synrisk.synthesizer import Synthesizer
 from synrisk.utility.distributions import marginal_table, pair_table
-from synrisk.utility.intervals import UNCHANGED, interval_table
+from synrisk.utility.intervals import UNCHANGED, interval_table, overlap_of_copy
 from synrisk.utility.propensity import (
     MODELS,
     Scored,
@@ -112,8 +112,13 @@ class Utility:
             (f"specks_{name}", _mean(of["specks"]), np.nan, 0.0) for name, of in scored.items()
         ]
         told = self.intervals[self.intervals["rule"] != UNCHANGED]
+        copy = overlap_of_copy(
+            len(self.n_rows),
+            partial=len(self.synthesized) < len(self.marginals),
+            fitted=self.parameters == "fitted",
+        )
         rows += [
-            ("overlap", _mean(told["overlap"]), np.nan, 1.0),
+            ("overlap", _mean(told["overlap"]), np.nan, copy),
             ("overlap_as_data", _mean(told["overlap_as_data"]), np.nan, 1.0),
             ("mean_difference", _largest(self.marginals["mean_difference"]), np.nan, 0.0),
             (
@@ -206,7 +211,8 @@ def utility(
     variables
         The columns to compare: by default those that the plan uses, or all that both sides have.
     synthesized
-        Those that are synthesized: by default the plan's, or those that are not equal row by row.
+        Those that are synthesized: by default the plan's, or those that are not equal row by row
+        (or with the rows in another order, where that cannot be chance).
     propensity
         The models that try to tell both sides apart: ``"main"`` (logistic, main effects),
         ``"interactions"`` (and all products of two variables and squares), ``"cart"`` (a
@@ -219,7 +225,8 @@ def utility(
     level
         Of the confidence intervals.
     types, id, missing
-        As in `fit`, for confidential data that are not in a Synthesizer.
+        As in `fit`, for confidential data that are not in a Synthesizer. Where the release has the
+        row of a record that ``missing="drop"`` leaves out, both are left out.
     seed
         Of the permutations of ``"cart"``.
     """
@@ -254,7 +261,7 @@ def utility(
     scored, notes = _scored(sides, models, start, fitted=fitted)
     intervals, said = interval_table(sides, chosen, float(level), fitted=fitted)
     return Utility(
-        sides.n_records,
+        confidential.n_records if isinstance(confidential, Synthesizer) else sides.n_records,
         sides.n_rows,
         sides.synthesized,
         scored,

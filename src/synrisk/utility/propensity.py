@@ -32,9 +32,9 @@ from scipy.special import expit
 from scipy.stats import ks_2samp
 
 from synrisk.errors import OptionError
-from synrisk.schema import Columns, Factor, FloatArray, IntArray
+from synrisk.schema import Columns, Factor, FloatArray
 from synrisk.seeds import stream
-from synrisk.utility.reading import Sides
+from synrisk.utility.reading import Sides, unit_of
 
 MODELS = ("main", "interactions", "cart")
 _MOST_COLUMNS = 1000
@@ -97,7 +97,7 @@ def main_effects(sides: Sides, rows: Columns) -> list[FloatArray]:
             levels = np.arange(1, len(variable.levels))
             blocks.append((values[:, None] == levels).astype(np.float64))
         else:
-            blocks.append(np.asarray(values, dtype=np.float64)[:, None])
+            blocks.append((np.asarray(values, dtype=np.float64) / unit_of(values))[:, None])
     return blocks
 
 
@@ -144,7 +144,7 @@ def score_logistic(sides: Sides, number: int, model: str, *, fitted: bool) -> Sc
     is_synthetic = np.arange(n1 + n2) >= n1
     p, separated = _logistic(z, is_synthetic)
     c = n2 / (n1 + n2)
-    eigenvalues = _eigenvalues(z, n1, sides.pairs[number])
+    eigenvalues = _eigenvalues(z, n1, paired=sides.paired)
     scale = (c * (1.0 - c)) ** 2 * (1.0 / n2 + (0.0 if fitted else 1.0 / n1))
     return Scored(
         float(np.mean((p - c) ** 2)),
@@ -227,18 +227,15 @@ def _logistic(z: FloatArray, y: npt.NDArray[np.bool_]) -> tuple[FloatArray, bool
     return np.asarray(expit(eta)), bool(np.abs(eta).max() > _SEPARATED)
 
 
-def _eigenvalues(
-    z: FloatArray, n_records: int, pairs: tuple[IntArray, IntArray] | None
-) -> FloatArray:
+def _eigenvalues(z: FloatArray, n_records: int, *, paired: bool) -> FloatArray:
     """Return the variances of z given the columns that stayed; all one where none did.
 
     Within a pair both rows have the same columns that stayed, so the difference has twice the
     covariance given these. Its mean is what is tested, and is taken away.
     """
-    if pairs is None:
+    if not paired:
         return np.ones(z.shape[1])
-    ours, theirs = pairs
-    apart = z[:n_records][ours] - z[n_records:][theirs]
+    apart = z[:n_records] - z[n_records:]
     apart = apart - apart.mean(axis=0)
     found = np.linalg.eigvalsh(0.5 * apart.T @ apart / len(apart))
     return np.where(found > _NO_VARIANCE, found, 0.0)
@@ -261,8 +258,7 @@ def score_cart(sides: Sides, number: int, seed: int) -> Scored:
         [
             pmse_of(tree(x, permuted)[0], permuted)
             for permuted in (
-                _permuted(is_synthetic, n1, sides.pairs[number], rng)
-                for _ in range(_N_PERMUTATIONS)
+                _permuted(is_synthetic, rng, paired=sides.paired) for _ in range(_N_PERMUTATIONS)
             )
         ]
     )
@@ -284,19 +280,12 @@ def pmse_of(scores: FloatArray, is_synthetic: npt.NDArray[np.bool_]) -> float:
 
 
 def _permuted(
-    is_synthetic: npt.NDArray[np.bool_],
-    n_records: int,
-    pairs: tuple[IntArray, IntArray] | None,
-    rng: np.random.Generator,
+    is_synthetic: npt.NDArray[np.bool_], rng: np.random.Generator, *, paired: bool
 ) -> npt.NDArray[np.bool_]:
-    if pairs is None:
+    if not paired:
         return rng.permutation(is_synthetic)
-    ours, theirs = pairs
-    swapped = rng.random(len(ours)) < 0.5
-    permuted = is_synthetic.copy()
-    permuted[ours] = swapped
-    permuted[n_records + theirs] = ~swapped
-    return permuted
+    swapped = rng.random(len(is_synthetic) // 2) < 0.5
+    return np.concatenate([swapped, ~swapped])
 
 
 def tree_maker() -> Callable[[FloatArray, npt.NDArray[np.bool_]], tuple[FloatArray, int]]:

@@ -1,12 +1,8 @@
-"""Confidential and synthetic rows side by side, encoded by one schema, and which rows are pairs.
-
-In a partially synthetic release some columns are those of the confidential data. Rows that agree in
-them are pairs: where the models are right, what differs within a pair is chance alone. That gives
-null distributions without a model of the columns that stayed.
-"""
+"""Confidential and synthetic rows side by side, encoded by one schema."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,13 +10,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from synrisk.errors import DataError, OptionError, SyntheticDataError, got, listed
+from synrisk.errors import (
+    DataError,
+    OptionError,
+    SyntheticDataError,
+    counted,
+    got,
+    listed,
+    nearest,
+)
 from synrisk.io import read_table
 from synrisk.plan import Regression
 from synrisk.schema import (
     Columns,
     Factor,
-    IntArray,
+    FloatArray,
     Missing,
     Numeric,
     Schema,
@@ -29,9 +33,12 @@ from synrisk.schema import (
     text_columns,
 )
 from synrisk.synthesizer import Synthesizer
+from synrisk.utility.matching import Table, matched_rows
 
 _WHAT = "The confidential data"
 _MOST_LEVELS = 100
+# Names that pandas and R give to row numbers which were written to a file.
+_ROW_NUMBERS = re.compile(r"|rownames|Unnamed: \d+")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,9 +55,9 @@ class Sides:
         Those of them that the release holds anew; the others are the confidential data's.
     confidential, datasets
         The columns as arrays.
-    pairs
-        For each dataset the order of its rows and of the confidential ones in which they are pairs,
-        or None where there are none.
+    paired
+        Whether each row of each dataset has a record with the same values in the columns that
+        stayed; they then stand in the records' order.
     notes
         What a user should know.
     """
@@ -60,7 +67,7 @@ class Sides:
     synthesized: tuple[str, ...]
     confidential: Columns
     datasets: tuple[Columns, ...]
-    pairs: tuple[tuple[IntArray, IntArray] | None, ...]
+    paired: bool
     notes: tuple[str, ...]
 
     @property
@@ -100,40 +107,77 @@ def read_sides(
     if isinstance(confidential, Synthesizer):
         if types is not None or id_column is not None or missing != "error":
             raise OptionError("types=, id= and missing= are settled by the Synthesizer.")
-        plan = confidential.plan
         frame = confidential.data
-        names = _with_regressions(wanted or plan.columns, regressions)
+        _check_synthesized(changed, frame)
+        names = _with_regressions(wanted or confidential.plan.columns, regressions)
         require_columns(frame, names, _WHAT)
         schema = _schema_of(confidential, frame, names)
-        changed = plan.synthesized if changed is None else changed
-        weights = [r.weights for r in regressions if r.weights is not None]
+        if confidential.n_dropped:
+            left_out = counted(confidential.n_dropped, "record")
+            notes.append(f"The Synthesizer left out {left_out} with missing values.")
+        changed = confidential.plan.synthesized if changed is None else changed
     else:
         text = text_columns(types)
-        if id_column is not None:
-            text = {id_column: [], **text}
-        frame = read_table(confidential, _WHAT, text=text)
-        if not len(frame):
-            raise DataError(f"{_WHAT} have no rows.")
-        first = read_table(given[0], "Synthetic dataset 1", text=text, error=SyntheticDataError)
+        frame = _read_confidential(confidential, id_column, text)
+        _check_synthesized(changed, frame)
         if wanted is None:
-            shared = [c for c in frame.columns if c in first.columns and c != id_column]
-            absent = [c for c in frame.columns if c not in first.columns and c != id_column]
-            if absent:
-                notes.append(f"Not in the release, so not compared: {listed(absent)}.")
-            wanted = tuple(shared)
+            first = read_table(given[0], "Synthetic dataset 1", text=text, error=SyntheticDataError)
+            wanted = _in_common(frame, first, id_column, notes)
         names = _with_regressions(wanted, regressions)
         if not names:
             raise SyntheticDataError("Confidential and synthetic data have no column in common.")
+        if id_column in names:
+            raise OptionError(f"id={id_column!r} names the records; it cannot be compared.")
         require_columns(frame, names, _WHAT)
         factors = [r.response for r in regressions if r.distribution.makes_factor]
         schema = Schema.settle(frame, names, types=types, factors=factors, missing=missing)
-        weights = [r.weights for r in regressions if r.weights is not None]
+    weights = dict.fromkeys(r.weights for r in regressions if r.weights is not None)
     if weights:
         notes.append(f"The regressions are estimated without their weights ({listed(weights)}).")
     _refuse_many_levels(schema, names)
-    own, _ = schema.encode(frame, names, _WHAT)
-    datasets = tuple(_encoded(schema, names, one, k) for k, one in enumerate(given, 1))
-    return _paired(schema, names, changed, own, datasets, notes)
+    own = Table(*schema.encode_rows(frame, names, _WHAT))
+    datasets = [_encoded(schema, names, one, k) for k, one in enumerate(given, 1)]
+    return _settled(schema, names, changed, own, datasets, notes)
+
+
+def _read_confidential(
+    confidential: Any, id_column: Any, text: dict[str, list[str]]
+) -> pd.DataFrame:
+    if id_column is not None:
+        if not isinstance(id_column, str):
+            raise OptionError(f"id= is the name of a column; got {got(id_column)}.")
+        text = {id_column: [], **text}
+    frame = read_table(confidential, _WHAT, text=text)
+    if not len(frame):
+        raise DataError(f"{_WHAT} have no rows.")
+    if id_column is not None:
+        require_columns(frame, [id_column], "id=")
+    return frame
+
+
+def _in_common(
+    frame: pd.DataFrame, release: pd.DataFrame, id_column: str | None, notes: list[str]
+) -> tuple[str, ...]:
+    """Return the columns that both sides have, but for those that only name or number the rows."""
+    others = [name for name in frame.columns if name != id_column]
+    numbers = [name for name in others if _ROW_NUMBERS.fullmatch(name)]
+    if numbers:
+        shown = listed(repr(name) for name in numbers)
+        notes.append(f"Row numbers by their name, so not compared: {shown}.")
+    others = [name for name in others if name not in numbers]
+    absent = [name for name in others if name not in release.columns]
+    if absent:
+        notes.append(f"Not in the release, so not compared: {listed(absent)}.")
+    return tuple(name for name in others if name in release.columns)
+
+
+def _check_synthesized(names: tuple[str, ...] | None, frame: pd.DataFrame) -> None:
+    for name in names or ():
+        if name not in frame.columns:
+            raise OptionError(
+                f"synthesized=: the confidential data have no column {name!r}."
+                f"{nearest(name, map(str, frame.columns))}"
+            )
 
 
 def _named(what: str, names: Any) -> tuple[str, ...]:
@@ -170,7 +214,7 @@ def _refuse_many_levels(schema: Schema, names: Sequence[str]) -> None:
             )
 
 
-def _encoded(schema: Schema, names: Sequence[str], dataset: Any, number: int) -> Columns:
+def _encoded(schema: Schema, names: Sequence[str], dataset: Any, number: int) -> Table:
     what = f"Synthetic dataset {number}"
     levels = {
         name: list(variable.levels)
@@ -180,67 +224,77 @@ def _encoded(schema: Schema, names: Sequence[str], dataset: Any, number: int) ->
     frame = read_table(dataset, what, text=text_columns(levels), error=SyntheticDataError)
     if not len(frame):
         raise SyntheticDataError(f"{what} has no rows.")
-    columns, _ = schema.encode(frame, names, what, SyntheticDataError)
-    return columns
+    return Table(*schema.encode_rows(frame, names, what, SyntheticDataError))
 
 
-def _paired(
+def _settled(
     schema: Schema,
     names: tuple[str, ...],
     changed: tuple[str, ...] | None,
-    own: Columns,
-    datasets: tuple[Columns, ...],
+    own: Table,
+    datasets: list[Table],
     notes: list[str],
 ) -> Sides:
-    """Find the columns that stayed, and the rows that are pairs by them."""
-    if changed is not None:
-        unknown = [name for name in changed if name not in names]
-        stayed = tuple(name for name in names if name not in changed)
-        if unknown and len(unknown) == len(changed):
-            raise OptionError(
-                f"None of the synthesized variables ({listed(unknown)}) is among those compared."
-            )
-    else:
-        stayed = tuple(
-            name
-            for name in names
-            if all(np.array_equal(own[name], columns[name]) for columns in datasets)
-        )
-        if len(stayed) == len(names):
-            notes.append("The release equals the confidential data: it is a copy.")
-            stayed = ()
-        elif stayed:
-            notes.append(f"Taken as not synthesized, since equal row by row: {listed(stayed)}.")
-    pairs = tuple(_pairs(own, columns, stayed) for columns in datasets)
-    if stayed and any(one is None for one in pairs):
-        notes.append(
-            f"The rows of the release are not those of the confidential data in {listed(stayed)}, "
-            "so they are compared as separate samples."
-        )
-        stayed, pairs = (), (None,) * len(datasets)
-    synthesized = tuple(name for name in names if name not in stayed)
-    return Sides(schema, names, synthesized, own, datasets, pairs, tuple(notes))
+    """Find the columns that stayed, and leave out rows that lack a value.
 
-
-def _pairs(
-    own: Columns, columns: Columns, stayed: Sequence[str]
-) -> tuple[IntArray, IntArray] | None:
-    """Return orders in which the rows of both sides agree in the columns that stayed.
-
-    Rows that agree with several are paired with any of them: given these columns they are
-    exchangeable.
+    Rows are matched before any is left out: where the release still has the row of a record that
+    is left out, both go.
     """
-    if not stayed or len(own[stayed[0]]) != len(columns[stayed[0]]):
-        return None
-    same = np.arange(len(own[stayed[0]]))
-    if all(np.array_equal(own[name], columns[name]) for name in stayed):
-        return same, same
-    ours, theirs = (np.lexsort([side[name] for name in stayed]) for side in (own, columns))
-    if all(np.array_equal(own[name][ours], columns[name][theirs]) for name in stayed):
-        return ours, theirs
-    return None
+    if changed is not None and not set(changed) & set(names):
+        raise OptionError(
+            f"None of the synthesized variables ({listed(changed)}) is among those compared."
+        )
+    matched = matched_rows(names, changed, own, datasets)
+    has_gaps = not all(table.complete.all() for table in (own, *datasets))
+    if matched.orders is None and has_gaps:
+        notes += _about_gaps(own, datasets)
+        own, datasets = own.without_gaps(), [one.without_gaps() for one in datasets]
+        matched = matched_rows(names, changed, own, datasets)
+    notes += matched.notes
+    if matched.orders is not None:
+        datasets = [one.take(order) for one, order in zip(datasets, matched.orders, strict=True)]
+        complete = np.all([one.complete for one in (own, *datasets)], axis=0)
+        if not complete.any():
+            raise DataError("No record lacks nothing on both sides.")
+        if not complete.all():
+            notes.append(
+                f"{counted(int((~complete).sum()), 'record')} of {len(complete):,} left out, with "
+                "the same rows of the release: a value is missing on one side."
+            )
+        own, datasets = own.take(complete), [one.take(complete) for one in datasets]
+    synthesized = tuple(name for name in names if name not in matched.stayed)
+    return Sides(
+        schema,
+        names,
+        synthesized,
+        own.columns,
+        tuple(one.columns for one in datasets),
+        matched.orders is not None,
+        tuple(notes),
+    )
+
+
+def _about_gaps(own: Table, datasets: Sequence[Table]) -> list[str]:
+    """Say how many rows are left out on each side."""
+    sides = [(_WHAT, "record", own)]
+    sides += [(f"Synthetic dataset {k}", "row", one) for k, one in enumerate(datasets, 1)]
+    return [
+        f"{what}: {counted(int((~one.complete).sum()), noun)} of {len(one.complete):,} left out, "
+        "since a value is missing."
+        for what, noun, one in sides
+        if not one.complete.all()
+    ]
 
 
 def is_numeric(sides: Sides, name: str) -> bool:
     """Tell whether a variable holds numbers."""
     return isinstance(sides.schema.variables[name], Numeric)
+
+
+def unit_of(values: FloatArray, axis: int | None = None) -> FloatArray:
+    """Return the power of two below the largest of values, or of each column; 1 where all are 0.
+
+    Dividing by it is exact, and then squares neither overflow nor vanish.
+    """
+    largest = np.abs(values).max(axis=axis)
+    return np.where(largest > 0, np.ldexp(0.5, np.frexp(largest)[1]), 1.0)
