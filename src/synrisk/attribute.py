@@ -157,6 +157,7 @@ class AttributeRisk:
             self._labels.names,
             self.release_check,
             self._evaluation.synthesizer.n_records,
+            self.n_datasets,
         )
 
     def report(

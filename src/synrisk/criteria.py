@@ -382,6 +382,8 @@ class LimitReason(Reason):
         Of how many that cannot be said; `undecided` counts them by why.
     n_before
         Where the limit is on the probability, for how many the prior exceeds it already.
+    unit
+        Counts are told to outsiders in such units: as many as one record may move.
     """
 
     of: str
@@ -392,6 +394,7 @@ class LimitReason(Reason):
     n_over: int
     undecided: Mapping[str, int]
     n_before: int
+    unit: int = LEAST_SHARED
 
     @property
     def n_evaluated(self) -> int:
@@ -425,7 +428,7 @@ class LimitReason(Reason):
         return text
 
     def _people(self, n_over: int | None, *, sharing: bool) -> str:
-        few = f"fewer than {LEAST_SHARED}"
+        few = f"fewer than {self.unit}"
         everyone = self._everyone(sharing=sharing)
         if n_over == 0:
             return f"none of {everyone}"
@@ -439,9 +442,9 @@ class LimitReason(Reason):
         if self.share:
             bound = "more than" if self.outcome == FAILED else "at most"
             return f"{bound} the allowed share of {everyone}"
-        if self.n_evaluated < LEAST_SHARED:
+        if self.n_evaluated < self.unit:
             return f"some of {everyone}"
-        return f"{few if self.n_over < LEAST_SHARED else f'all but {few}'} of {everyone}"
+        return f"{few if self.n_over < self.unit else f'all but {few}'} of {everyone}"
 
     def _everyone(self, *, sharing: bool) -> str:
         """Return of how many people the limit was looked at."""
@@ -467,19 +470,19 @@ class LimitReason(Reason):
         return f"{whose} {'multiplies' if verb == 'multiply' else verb + 's'}{more}"
 
     def _shared(self) -> tuple[int | None, int | None]:
-        """Return the counts that outsiders may see, in tens; None for one that they may not."""
+        """Return the counts that outsiders may see, in units; None for one that they may not."""
         # That nobody exceeds a limit which nobody may is what "passed" says.
         if self.outcome == PASSED and self.share == 0:
             return 0, 0
-        n_over = _shareable(self.n_over, self.n_records)
-        n_undecided = _shareable(self.n_undecided, self.n_records)
+        n_over = _shareable(self.n_over, self.n_records, self.unit)
+        n_undecided = _shareable(self.n_undecided, self.n_records, self.unit)
         n_within = self.n_records - self.n_over - self.n_undecided
-        if n_within < LEAST_SHARED or n_over is None:  # or these would follow by subtraction
+        if n_within < self.unit or n_over is None:  # or these would follow by subtraction
             n_undecided = None
         return n_over, n_undecided
 
     def to_json(self, *, sharing: bool = False) -> dict[str, Any]:
-        """Return it as JSON has it; with `sharing` small counts are null, others in tens."""
+        """Return it as JSON has it; with `sharing` small counts are null, others in units."""
         n_over, n_undecided = self._shared() if sharing else (self.n_over, self.n_undecided)
         hidden = sharing and self.n_records < LEAST_SHARED
         stored: dict[str, Any] = {
@@ -619,6 +622,7 @@ def judge(
     variables: tuple[str, ...],
     checks: ReleaseChecks | None,
     n_records: int,
+    n_datasets: int = 1,
 ) -> Verdict:
     """Return whether the records keep the criteria.
 
@@ -636,6 +640,8 @@ def judge(
         What was found about the release, or None.
     n_records
         How many records there are; those that were not evaluated are undecided.
+    n_datasets
+        How many synthetic datasets there are.
     """
     if not isinstance(criteria, Criteria):
         raise OptionError(
@@ -672,6 +678,7 @@ def judge(
                     int(over.sum()),
                     {**why, _NOT_EVALUATED: n_records - len(records)},
                     int((before & over).sum()) if measure == "probability" else 0,
+                    LEAST_SHARED * n_datasets,
                 )
             )
     reasons.append(
@@ -751,6 +758,7 @@ def _limit_reason(
     n_over: int,
     undecided: Mapping[str, int],
     n_before: int,
+    unit: int,
 ) -> LimitReason:
     some = {why: n for why, n in undecided.items() if n}
     # Divided, not multiplied: 29 of 100 is 0.29 to the last bit, 0.29 · 100 is below 29.
@@ -760,7 +768,7 @@ def _limit_reason(
         outcome = PASSED
     else:
         outcome = UNJUDGED
-    return LimitReason(outcome, of, measure, limit, share, n_records, n_over, some, n_before)
+    return LimitReason(outcome, of, measure, limit, share, n_records, n_over, some, n_before, unit)
 
 
 def _release_reason(
@@ -786,15 +794,15 @@ def _unchecked(checks: ReleaseChecks, variables: tuple[str, ...]) -> tuple[str, 
     return tuple(missed)
 
 
-def _shareable(n: int, n_records: int) -> int | None:
+def _shareable(n: int, n_records: int, unit: int) -> int | None:
     """Return a count as outsiders may see it, or None.
 
-    In tens, so that the counts of two limits cannot be subtracted to a few records.
+    In units, so that the counts of two limits cannot be subtracted to a few records.
     """
-    if not LEAST_SHARED <= n <= n_records - LEAST_SHARED:
+    if not unit <= n <= n_records - unit:
         return None
-    tens = 10 * round(n / 10)
-    return tens if tens <= n_records - LEAST_SHARED else tens - 10
+    told = unit * round(n / unit)
+    return told if told <= n_records - unit else told - unit
 
 
 def _percent(share: float) -> str:

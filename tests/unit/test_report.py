@@ -139,16 +139,17 @@ def test_an_inside_report_names_the_riskiest_records(tmp_path):
 
 def test_small_counts_and_their_complements_are_words(tmp_path):
     risk, _, _ = marked()
+    assert risk.n_datasets == 2  # so one record moves twice as many
     rank = np.full(240, 5.0)
     rank[:3] = 1.0
     probability = risk._result.prior * 1.01
     probability[:4] = risk._result.prior[:4] * 0.99
     planted = replace(risk, _result=replace(risk._result, rank=rank, probability=probability))
     text, facts = written(planted, tmp_path)
-    assert facts["summary"][0]["n_best"] == "fewer than 10"
-    assert facts["summary"][0]["n_above_prior"] == "all but fewer than 10"
+    assert facts["summary"][0]["n_best"] == "fewer than 20"
+    assert facts["summary"][0]["n_above_prior"] == "all but fewer than 20"
     words = Page(text).text
-    assert "For fewer than 10 of 240 people the truth is the intruder's one best guess." in words
+    assert "For fewer than 20 of 240 people the truth is the intruder's one best guess." in words
     assert not re.search(r"(?<![\d.,])[0-9] (?:of \d+ )?(?:people|records|rows)", words)
     inside, facts = written(planted, tmp_path, kind="inside")
     assert facts["summary"][0]["n_best"] == "3"
@@ -259,7 +260,7 @@ def test_the_page_is_whole_and_accessible(kind, tmp_path):
     levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch("h[1-6]", tag)]
     assert all(b - a <= 1 for a, b in pairwise(levels))
     pictures = page.named("svg")
-    assert len(pictures) == len(page.named("figure")) >= 10
+    assert len(pictures) == len(page.named("figure")) >= (10 if kind == "inside" else 9)
     assert all(one["role"] == "img" and len(one["aria-label"]) > 40 for one in pictures)
     assert all("scope" in attrs for attrs in page.named("th"))
     assert len(page.named("caption")) == len(page.named("table"))

@@ -21,7 +21,7 @@ from synrisk.intruder import FromModel, Prior, Table
 from synrisk.plots.numbers import JOINT, Drawn, Numbers
 from synrisk.release import Released
 from synrisk.report.pictures import MOST_VARIABLES, pictures
-from synrisk.report.suppression import FEW, LEAST_DESCRIBED, Discretion
+from synrisk.report.suppression import FEW, Discretion
 from synrisk.report.usefulness import usefulness
 from synrisk.result import TIE
 from synrisk.schema import FloatArray
@@ -78,7 +78,7 @@ def collect(
     title: str,
 ) -> dict[str, Any]:
     """Return all that the report says."""
-    told = Discretion(sharing, source.drawn.evaluation.synthesizer.n_records)
+    told = Discretion(sharing, source.drawn.evaluation.synthesizer.n_records, source.n_datasets)
     facts: dict[str, Any] = {
         "title": title,
         "kind": "sharing" if sharing else "inside",
@@ -117,7 +117,7 @@ def _in_short(source: Source, told: Discretion) -> list[str]:
     numbers = source.drawn.numbers(JOINT)
     n = len(numbers.probability)
     if not told.describes(n):
-        few = FEW if n < told.least else f"fewer than {LEAST_DESCRIBED}"
+        few = FEW if n < told.least else f"fewer than {told.least_described:,}"
         return [f"Only {few} people were evaluated: no number about them can be shared."]
     people = f"of {told.people(n)}"
     what = "the true value" if len(source.drawn.labels.names) == 1 else "all the true values"

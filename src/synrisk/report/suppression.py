@@ -4,8 +4,9 @@ No count below ten is told, nor one that leaves fewer than ten of the whole, and
 single record. Counts that are told are rounded to tens, so that two tables that cut the records at
 slightly different places cannot be subtracted. A statistic is told in steps that are larger than
 what one record can change it by, so that an intruder who knows everybody else cannot try guesses
-until it comes out; of fewer than a hundred records none is told. A report for inside tells
-everything.
+until it comes out; of fewer than a hundred records none is told. One record moves a fit, and with
+it everybody's likelihood under every dataset, so with m datasets all these numbers are m times as
+large. A report for inside tells everything.
 """
 
 from __future__ import annotations
@@ -53,10 +54,23 @@ class Discretion:
         Whether the report is shared.
     n_records
         The number of confidential records.
+    n_datasets
+        The number of synthetic datasets.
     """
 
     sharing: bool
     n_records: int
+    n_datasets: int = 1
+
+    @property
+    def least_counted(self) -> int:
+        """The smallest count that is told of what one record can move."""
+        return self.least * (self.n_datasets if self.sharing else 1)
+
+    @property
+    def least_described(self) -> int:
+        """Of how many records statistics and pictures are told."""
+        return LEAST_DESCRIBED * self.n_datasets if self.sharing else 1
 
     @property
     def least(self) -> int:
@@ -65,16 +79,17 @@ class Discretion:
 
     def tells(self, n: int, total: int) -> bool:
         """Tell whether a count and what it leaves of the whole are large enough to be told."""
-        return not self.sharing or LEAST_SHARED <= n <= total - LEAST_SHARED
+        return not self.sharing or self.least_counted <= n <= total - self.least_counted
 
     def count(self, n: int, total: int) -> str:
         """Return how many of a whole, in words where the number is not told."""
         if not self.sharing:
             return f"{n:,}"
-        if n < LEAST_SHARED or total < LEAST_SHARED:
-            return FEW
-        if n > total - LEAST_SHARED:
-            return f"all but {FEW}"
+        few = f"fewer than {self.least_counted}"
+        if n < self.least_counted or total < self.least_counted:
+            return few
+        if n > total - self.least_counted:
+            return f"all but {few}"
         return f"about {self.rounded(n):,.0f}"
 
     def size(self, n: int) -> str:
@@ -95,11 +110,12 @@ class Discretion:
 
     def rounded(self, n: float, unit: float = 10.0) -> float:
         """Return a count as it is told: in tens, or larger units, where it is shared."""
+        unit *= self.n_datasets
         return max(round(n / unit) * unit, unit) if self.sharing and n else float(n)
 
     def describes(self, n: int) -> bool:
         """Tell whether there are enough records for statistics and pictures of them."""
-        return n >= (LEAST_DESCRIBED if self.sharing else 1)
+        return n >= self.least_described
 
     def common(self, values: FloatArray) -> float | None:
         """Return the value that all have; where it is shared, all but few, who are not told of."""
@@ -140,7 +156,7 @@ class Discretion:
         if not self.sharing:
             return float(value)
         if scale > 0 and np.isfinite(scale):
-            step = _round_up(_STEP * scale / n)
+            step = _round_up(_STEP * self.n_datasets * scale / n)
             value = round(value / step) * step
         return float(f"{value:.4g}")
 
@@ -149,7 +165,7 @@ class Discretion:
         n = len(values)
         if not self.sharing:
             return float(np.quantile(values, q))
-        if not self.describes(n) or min(q, 1.0 - q) * n < LEAST_SHARED:
+        if not self.describes(n) or min(q, 1.0 - q) * n < self.least_counted:
             return None
         if (common := self.common(values)) is not None:
             return float(f"{common:.4g}")
@@ -175,21 +191,24 @@ class Discretion:
             return None
         n_bins = self.most_bars(len(values), _N_BINS)
         # No finer than the middle of such values is told.
-        finest = _STEP * float(np.median(np.abs(values))) / len(values) if self.sharing else 0.0
+        step = _STEP * self.n_datasets * float(np.median(np.abs(values))) / len(values)
+        finest = step if self.sharing else 0.0
         edges = _round_edges(values, self.least, anchor, n_bins, finest)
         bins = self.pooled(values, np.unique(np.maximum(edges, low)))
         return None if self.sharing and bins and len(bins.counts) < 2 else bins
 
     def most_bars(self, n: int, most: int) -> int:
         """Return how many bars there may be of so many records."""
-        return int(np.clip(n // _RECORDS_A_BAR, 2, most)) if self.sharing else most
+        if not self.sharing:
+            return most
+        return int(np.clip(n // (_RECORDS_A_BAR * self.n_datasets), 2, most))
 
     def pooled(self, values: FloatArray, edges: FloatArray) -> Bins | None:
         """Return counts between edges, neighbours pooled until each is large enough."""
         counts = np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0]
         if not self.describes(int(counts.sum())):
             return None
-        least = _LEAST_IN_BAR if self.sharing else 1
+        least = _LEAST_IN_BAR * self.n_datasets if self.sharing else 1
         kept, sizes, run = [edges[0]], [], 0
         for edge, count in zip(edges[1:], counts, strict=True):
             run += int(count)
