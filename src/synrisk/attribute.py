@@ -57,6 +57,9 @@ class AttributeRisk:
     release_check
         Whether the release looks as if it came from these models, and whether rows were copied;
         None where diagnostics were not asked for.
+    fingerprints
+        By which the datasets that were evaluated are known again, whatever the order of their
+        rows; none in a file of before they were kept.
     """
 
     estimator: dict[str, str]
@@ -67,6 +70,7 @@ class AttributeRisk:
     _evaluation: Evaluation
     _result: RiskArrays
     _labels: tables.Labels
+    fingerprints: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         sizes = " × ".join(str(n) for n in self._evaluation.shape)
@@ -297,6 +301,7 @@ class AttributeRisk:
             "n_draws": self.n_draws,
             "notes": list(self.notes),
             "checks": None if self.release_check is None else self.release_check.to_json(),
+            "fingerprints": list(self.fingerprints),
             **stored,
         }
         save(path, Contents(_KIND, meta, arrays | of_evaluation, synthesizer.data))
@@ -317,6 +322,7 @@ class AttributeRisk:
             evaluation,
             result,
             labels_of(synthesizer, evaluation.positions),
+            tuple(meta.get("fingerprints", ())),  # files of before they were kept have none
         )
 
     def _log_joint(self, row: int) -> Any:

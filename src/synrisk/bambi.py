@@ -7,17 +7,18 @@ differently (``scale`` divides by other standard deviations) that is an error, n
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from synrisk.errors import DrawsError, OptionError, counted, listed
-from synrisk.inference import chain_columns, is_inference, posterior_group
+from synrisk.errors import DataError, DrawsError, OptionError, counted, listed
+from synrisk.inference import chain_columns, is_inference, observed_values, posterior_group
 from synrisk.plan import Regression
-from synrisk.schema import FloatArray
+from synrisk.schema import Factor, FloatArray, Variable, label_key
 
 _LINKS = {
     "gaussian": "identity",
@@ -42,12 +43,18 @@ class FromBambi:
         A row a draw, a column a parameter.
     types
         Which level a binary response's probability is of, where that is text.
+    response
+        The values of the response that Bambi fitted, on the model's scale; codes for levels.
+    levels
+        The levels of a categorical response, which its codes are of.
     """
 
     regression: Regression
     design: pd.DataFrame
     draws: pd.DataFrame
     types: dict[str, Any]
+    response: FloatArray
+    levels: tuple[str, ...]
 
 
 def read_bambi(models: Any, idatas: Any) -> tuple[FromBambi, ...]:
@@ -65,6 +72,23 @@ def read_bambi(models: Any, idatas: Any) -> tuple[FromBambi, ...]:
                 f"from_bambi takes models of Bambi (bambi.Model); got {type(model).__name__}."
             )
     return tuple(_read(model, fit) for model, fit in zip(own, fits, strict=True))
+
+
+def refuse_gaps(data: pd.DataFrame, read: Sequence[FromBambi]) -> None:
+    """Raise where values are missing: the rows that Bambi left out would have to be known."""
+    used = [
+        name
+        for one in read
+        for name in (one.regression.response, *one.regression.parsed.predictors)
+        if name in data.columns
+    ]
+    gaps = {name: int(data[name].isna().sum()) for name in dict.fromkeys(used)}
+    found = [f"{name} ({n:,})" for name, n in gaps.items() if n]
+    if found:
+        raise DataError(
+            f"The confidential data: missing values in {listed(found)}. Impute them or leave these "
+            "rows out before fitting, and give all models of Bambi the same complete data."
+        )
 
 
 def data_of(models: Any) -> pd.DataFrame:
@@ -106,7 +130,52 @@ def _read(model: Any, fit: Any) -> FromBambi:
     common = model.components[parent].design.common
     design = common.as_dataframe()
     draws = _draws(common, fit, what)
-    return FromBambi(regression, design, draws, types)
+    values = np.asarray(response.data, dtype=np.float64)
+    _check_observed(observed_values(fit), response.name, values, what)
+    levels = tuple(map(label_key, response.levels)) if family == "categorical" else ()
+    return FromBambi(regression, design, draws, types, values, levels)
+
+
+def _check_observed(
+    observed: Mapping[str, npt.NDArray[Any]], response: str, values: FloatArray, what: str
+) -> None:
+    """Raise where a fit is not that of its model, by what it says it observed."""
+    if not observed:
+        return
+    if response not in observed:
+        raise DrawsError(
+            f"{what}: the fit given with it is of {listed(observed)}. Give the inference data of "
+            "each model, in the same order."
+        )
+    if not _are_same(np.asarray(observed[response], dtype=np.float64), values):
+        raise DrawsError(
+            f"{what}: the fit given with it observed other values of {response!r}; was it made "
+            "with other rows? Give what this model's fit() returned."
+        )
+
+
+def _are_same(one: FloatArray, other: FloatArray) -> bool:
+    return one.shape == other.shape and bool(
+        np.abs(one - other).max() <= _SAME * max(1.0, float(np.abs(one).max()))
+    )
+
+
+def check_response(read: FromBambi, values: FloatArray, variable: Variable, what: str) -> None:
+    """Raise where the response that Bambi fitted is not that of the confidential data.
+
+    `values` are those of the confidential data, codes of `variable` for levels.
+    """
+    theirs = read.response
+    if read.levels and isinstance(variable, Factor):  # codes of levels in another order
+        known = [label_key(level) for level in variable.levels]
+        places = np.array([known.index(one) if one in known else -1 for one in read.levels])
+        theirs = places[theirs.astype(np.int64)].astype(np.float64)
+    if not _are_same(theirs, read.regression.on_model_scale(values)):
+        raise DrawsError(
+            f"{what}: Bambi fitted it to other values of {read.regression.response!r} than the "
+            "confidential data have. Give the rows that Bambi fitted it to, in the same order; of "
+            "a binary response, types= lists the level second that the probability is of."
+        )
 
 
 def _draws(common: Any, fit: Any, what: str) -> pd.DataFrame:

@@ -62,15 +62,25 @@ class Distance:
         return not math.isnan(self.p_smaller)
 
     @property
+    def is_too_far(self) -> bool:
+        """Whether the fits differ by more than chance."""
+        return self.p_smaller > 1.0 - TAIL
+
+    @property
+    def is_too_near(self) -> bool:
+        """Whether the fits differ by less than chance."""
+        return self.p_smaller < TAIL
+
+    @property
     def failure(self) -> str | None:
         """What is wrong, in plain words."""
-        if self.p_smaller > 1.0 - TAIL:
+        if self.is_too_far:
             return (
                 f"Dataset {self.dataset} does not look as if it came from the model of "
                 f"{self.variable}: the fits differ by D² = {self.d2:.1f} with {self.df:.0f} "
                 "degrees of freedom. The risk assumes that it did."
             )
-        if self.p_smaller < TAIL:
+        if self.is_too_near:
             return (
                 f"Dataset {self.dataset} follows the confidential data of {self.variable} more "
                 f"closely than its model would (D² = {self.d2:.3f} with {self.df:.0f} degrees of "

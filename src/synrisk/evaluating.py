@@ -31,7 +31,7 @@ from synrisk.io import TableLike
 from synrisk.posterior import Posterior
 from synrisk.progress import bar
 from synrisk.refitting import MOST_FITTED, fit_at_guesses, rows_to_fit
-from synrisk.release import Released, read_release
+from synrisk.release import Released, fingerprint, read_release
 from synrisk.risk import Evaluation, check_size
 from synrisk.schema import Columns, FloatArray, IntArray
 from synrisk.synthesizer import Synthesizer
@@ -136,7 +136,7 @@ def attribute_risk(
     team = workers(executor)
     chosen = strategies(guesses, synthesizer.plan.synthesized)
     believed = resolve_prior(intruder_prior)
-    positions = _chosen_records(records, synthesizer.data.index)
+    positions = chosen_records(records, synthesizer.data.index)
     kinds = kinds_of(synthesizer, method, with_stacks=stacked is not None)
     draws = _first_draws(synthesizer, n_draws, paired=method == "paper")
     release = read_release(synthesizer.confidential, synthetic)
@@ -214,6 +214,7 @@ def attribute_risk(
         evaluation,
         result,
         labels_of(synthesizer, positions),
+        tuple(fingerprint(dataset) for dataset in release),
     )
 
 
@@ -225,7 +226,8 @@ def _choose(name: str, value: Any, options: tuple[str, ...]) -> str:
     return value
 
 
-def _chosen_records(records: Any, labels: pd.Index[Any]) -> IntArray:
+def chosen_records(records: Any, labels: pd.Index[Any]) -> IntArray:
+    """Return where the records that `records` names stand among `labels`; None names all."""
     if records is None:
         return np.arange(len(labels), dtype=np.int64)
     if isinstance(records, np.ndarray) and records.ndim == 0:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import xarray as xr
 
@@ -34,7 +35,7 @@ def posterior_group(source: Any, what: str) -> xr.Dataset:
     group: Any = source
     if not isinstance(source, xr.Dataset):
         is_tree = isinstance(source, xr.DataTree)
-        groups = list(source.children) if is_tree else list(source.groups())
+        groups = _groups(source)
         if "posterior" in groups:
             group = source["posterior"]
         elif not is_tree or groups:
@@ -45,6 +46,19 @@ def posterior_group(source: Any, what: str) -> xr.Dataset:
         raise DrawsError(f"{what}: the posterior has no dimension {listed(absent)}.")
     found: xr.Dataset = group
     return found
+
+
+def observed_values(source: Any) -> dict[str, npt.NDArray[Any]]:
+    """Return what the fit of an ArviZ object observed, by name; nothing where that is not told."""
+    if isinstance(source, xr.Dataset) or "observed_data" not in _groups(source):
+        return {}
+    group = source["observed_data"].data_vars
+    return {str(name): values.to_numpy() for name, values in group.items()}
+
+
+def _groups(source: Any) -> list[str]:
+    """Return the names of the groups of InferenceData or DataTree."""
+    return list(source.children if isinstance(source, xr.DataTree) else source.groups())
 
 
 def inference_table(source: Any, what: str, factors: Collection[str] = ()) -> pd.DataFrame:

@@ -45,6 +45,7 @@ BOOKKEEPING_BY_RECORD = (
     "mu", "eta", "log_lik", "y_hat", "yhat", "y_rep", "yrep", "y_pred", "ypred",
 )  # fmt: skip
 WEIGHT_COLUMNS = ("weight", ".weight")
+_PRECISION = r"(tau|prec|precision)([._\[].*)?"  # what JAGS and BUGS have in place of sigma
 LOG_WEIGHT_COLUMNS = ("log_weight", ".log_weight")
 
 
@@ -292,6 +293,14 @@ def _advice(
         meant = either("family='categorical'", 'family = "categorical"')
         return (
             f"The columns are those of a model with a predictor for each level: is {meant} meant?"
+        )
+    precision = [name for name in left_over if re.fullmatch(_PRECISION, name)]
+    if "sigma" in missing and precision:
+        name = precision[0]
+        return (
+            f"{name} is a precision in JAGS and BUGS, 1/sigma²: under the name of sigma it would "
+            f"be read as a standard deviation. Monitor sigma <- 1/sqrt({name}), or give the draws "
+            f"a column sigma of that, and leave {name} out."
         )
     if list(missing) == ["sigma"] and not left_over:
         meant = either("family='poisson'", 'family = "poisson"')

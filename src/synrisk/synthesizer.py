@@ -48,7 +48,7 @@ from synrisk.posterior import Posterior, parameter_names
 from synrisk.preparation import Confidential
 from synrisk.priors import PriorSpec, check_prior
 from synrisk.release import Released, read_release
-from synrisk.schema import Columns, Factor, FloatArray, Missing, Schema, Types
+from synrisk.schema import Columns, Factor, FloatArray, Missing, Schema, Types, text_columns
 from synrisk.seeds import checked_seed
 from synrisk.storage import Contents, load, save
 from synrisk.synthesis import synthesize
@@ -179,9 +179,15 @@ class Synthesizer:
         """
         read = bambi.read_bambi(models, idatas)
         known = {name: levels for one in read for name, levels in one.types.items()}
+        text = text_columns(types)
+        if isinstance(id, str):
+            text = {id: [], **text}
+        frame = bambi.data_of(models) if data is None else data
+        frame = read_table(frame, "The confidential data", text=text)
+        bambi.refuse_gaps(frame, read)
         synthesizer = cls.from_draws(
             [one.regression for one in read],
-            bambi.data_of(models) if data is None else data,
+            frame,
             [one.draws for one in read],
             types={**known, **(types or {})} or None,
             id=id,
@@ -192,8 +198,12 @@ class Synthesizer:
                 synthesizer.columns, n_records, "The confidential data", DataError
             )
             what = f"Formula {one.regression.formula!r}"
-            sources = [source.split(" − ")[0] for source in model.posterior.sources]
+            # "top − low", or "− low" where the other one is Bambi's reference.
+            sources = [s.removeprefix("− ").split(" − ")[0] for s in model.posterior.sources]
             bambi.check_design(one.design, matrix, sources[: matrix.shape[1]], what)
+            response = one.regression.response
+            values = synthesizer.columns[response].astype(np.float64)
+            bambi.check_response(one, values, synthesizer.schema.variables[response], what)
         return synthesizer
 
     def read_stacked(self, stacked: Any, n_datasets: int) -> tuple[tuple[Posterior, ...], ...]:

@@ -68,6 +68,12 @@ def test_the_reference_has_every_public_name():
     assert sorted(documented) == sorted(sr.__all__)
 
 
+@pytest.mark.parametrize("name", ["Plots", "comparison.ComparisonPlots"])
+def test_the_reference_has_the_plots(name):
+    text = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
+    assert f".. autoclass:: synrisk.plots.{name}\n   :members:\n" in text
+
+
 def test_the_pages_build_without_a_warning_and_need_no_network(tmp_path):
     pytest.importorskip("sphinx", reason="the extra 'docs' is not installed")
     built = tmp_path / "built"

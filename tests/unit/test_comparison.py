@@ -1,11 +1,13 @@
 """Releases side by side: an honest one, one of independent columns, and a copy."""
 
+import re
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pandas as pd
 import pytest
-from helpers.cases import one_gaussian
+from helpers.cases import one_gaussian, people
 
 import synrisk as sr
 
@@ -18,6 +20,12 @@ def data():
     x = rng.normal(size=400)
     a = 10 + x + 0.5 * rng.normal(size=400)
     return pd.DataFrame({"x": x, "a": a, "b": 20 + 2 * a + rng.normal(size=400)})
+
+
+@cache
+def honest():
+    synthesizer = sr.fit(HONEST, data(), n_draws=200, seed=1)
+    return synthesizer, synthesizer.synthesize(m=1, seed=2)
 
 
 @cache
@@ -93,14 +101,101 @@ def test_the_map_keeps_what_cannot_be_judged_apart():
     points = [line for line in ax.lines if line.get_marker() not in ("None", None, "")]
     places = dict(zip(found.table.index, (line.get_xdata()[0] for line in points), strict=True))
     assert places["m=1"] == found.table.loc["m=1", "log_odds_range_q95"]
-    assert places["a copy"] == places["said to be honest"]
-    assert places["a copy"] > max(places[name] for name in ("m=1", "m=3", "no predictors"))
+    judged = max(places[name] for name in ("m=1", "m=3", "no predictors"))
+    assert judged < places["said to be honest"] < places["a copy"]
     heights = dict(zip(found.table.index, (line.get_ydata()[0] for line in points), strict=True))
     assert heights["no predictors"] > heights["m=1"] > heights["a copy"]
     assert ax.yaxis_inverted()
-    hollow = {name for name, line in zip(found.table.index, points, strict=True)
-              if line.get_markerfacecolor() == "none"}  # fmt: skip
-    assert hollow == {"said to be honest", "a copy"}
+    assert not hollow(ax, found)
+    assert "hollow" not in ax.get_title(loc="left")
+
+
+def hollow(ax, found):
+    """The releases whose points are hollow."""
+    points = [line for line in ax.lines if line.get_marker() not in ("None", None, "")]
+    return {
+        name
+        for name, line in zip(found.table.index, points, strict=True)
+        if line.get_markerfacecolor() == "none"
+    }
+
+
+@cache
+def unchecked():
+    """An honest release and a copy without diagnostics, and the honest one with them."""
+    synthesizer, release = honest()
+    plain = sr.attribute_risk(synthesizer, release, diagnostics=False)
+    copy = sr.attribute_risk(synthesizer, data(), diagnostics=False)
+    return sr.compare(
+        {"plain": (plain, release), "a copy": (copy, data()), "checked": (synthesizer, release)}
+    )
+
+
+def test_what_was_not_checked_has_no_place_on_the_axis_of_risk():
+    found = unchecked()
+    assert list(found.table["judged"]) == ["not checked", "not checked", "yes"]
+    ax = found.plot.map()
+    points = [line for line in ax.lines if line.get_marker() not in ("None", None, "")]
+    places = dict(zip(found.table.index, (line.get_xdata()[0] for line in points), strict=True))
+    assert places["checked"] < places["plain"] < places["a copy"]
+    assert hollow(ax, found) == {"plain", "a copy"}
+    assert "hollow: not checked" in ax.get_title(loc="left")
+    (line,) = [line for line in found.plot.curve().lines if len(line.get_xdata())]
+    assert list(line.get_xdata()) == [1]
+
+
+def test_what_is_reliable_is_not_known_without_errors():
+    reliable = unchecked().table["reliable"]
+    assert reliable[["plain", "a copy"]].isna().all()
+    assert reliable["checked"] == 1.0
+
+
+def test_criteria_may_accept_what_was_not_checked():
+    synthesizer, release = one_gaussian(n=60)
+    releases = {"foreign": (synthesizer, release)}
+    criteria = sr.Criteria(lift=50, unchecked_release="accept")
+    found = sr.compare(releases, criteria=criteria)
+    assert found.table.loc["foreign", "judged"] == "accepted"
+    assert "cannot be judged" not in repr(found)
+    ax = found.plot.map()
+    assert hollow(ax, found) == {"foreign"}
+    assert ax.lines[0].get_xdata()[0] == found.table.loc["foreign", "log_odds_range_q95"]
+    without = sr.compare(releases, criteria=sr.Criteria(lift=50))
+    assert without.table.loc["foreign", "judged"] == "not checked"
+
+
+def test_nothing_to_judge_is_said_in_the_pictures():
+    synthesizer, _ = honest()
+    found = sr.compare({"a copy": (synthesizer, data()), "once more": (synthesizer, data())})
+    ax = found.plot.map()
+    assert not len(ax.get_xticks())
+    assert "no risk can be judged" in ax.get_xlabel()
+    one, other = (line.get_xdata()[0] for line in ax.lines[:2])
+    low, high = ax.get_xlim()
+    assert low < one < other < high
+    assert other - one > 0.2 * (high - low)
+    curve = found.plot.curve()
+    assert [text.get_text() for text in curve.texts] == ["no risk can be judged, so none is drawn"]
+    assert not len(curve.get_yticks())
+
+
+def test_why_is_said_once_with_the_datasets():
+    synthesizer, release = honest()
+    copies = [data()] * 3
+    far = data().assign(a=data()["a"] + 3, b=data()["b"] - 3)
+    found = sr.compare(
+        {"copies": (synthesizer, copies), "mixed": (synthesizer, [far, *release, data(), data()])}
+    )
+    why = found.table["why"]
+    assert why["copies"] == (
+        "Rows are copied from confidential records (datasets 1–3). Follows the confidential data "
+        "more closely than the model would, in a, b (datasets 1–3)."
+    )
+    assert why["mixed"] == (
+        "Rows are copied from confidential records (datasets 3–4). Does not look as if it came "
+        "from the model of a, b (dataset 1). Follows the confidential data more closely than the "
+        "model would, in a, b (datasets 3–4)."
+    )
 
 
 def test_the_curve_has_a_line_a_synthesizer():
@@ -136,7 +231,7 @@ def test_draws_made_elsewhere_are_not_checked():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda s, d: {}, "dict by name"),
+        (lambda s, d: {}, "is empty"),
         (lambda s, d: [(s, d)], "dict by name"),
         (lambda s, d: {"m": s}, "such a pair"),
         (lambda s, d: {"m": (d, d)}, "Synthesizer or an AttributeRisk"),
@@ -147,6 +242,170 @@ def test_bad_input(make, words):
     synthesizer, release = one_gaussian()
     with pytest.raises(sr.OptionError, match=words):
         sr.compare(make(synthesizer, release))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"variables": 5}, "variables= is a list of columns; got an int"),
+        ({"variables": [5]}, "names of columns"),
+        ({"variables": []}, "at least one"),
+        ({"risk": {"gueses": 3}}, "'gueses' is none. Did you mean 'guesses'?"),
+        ({"risk": {"synthesizer": 3}}, "'synthesizer' is none"),
+        ({"risk": {5: 3}}, "an int is none"),
+        ({"risk": 3}, "got an int"),
+        ({"criteria": 3}, "criteria must be Criteria"),
+    ],
+)
+def test_bad_options(options, words):
+    synthesizer, release = one_gaussian()
+    with pytest.raises(sr.OptionError, match=re.escape(words)):
+        sr.compare({"m": (synthesizer, release)}, **options)
+
+
+def test_options_that_no_release_could_use():
+    synthesizer, release = honest()
+    risk = sr.attribute_risk(synthesizer, release)
+    with pytest.raises(sr.OptionError, match="all of these come with a risk"):
+        sr.compare({"m": (risk, release)}, risk={"guesses": 21})
+    both = {"m": (synthesizer, release), "again": (synthesizer, release)}
+    with pytest.raises(sr.OptionError, match="draws given one release"):
+        sr.compare(both, risk={"stacked": [[]]})
+
+
+def test_options_that_only_some_releases_use_are_noted():
+    synthesizer, release = honest()
+    risk = sr.attribute_risk(synthesizer, release)
+    releases = {"before": (risk, release), "now": (synthesizer, release)}
+    found = sr.compare(releases, risk={"guesses": 21})
+    assert any(note.startswith("risk= (guesses) was not used for 'before'") for note in found.notes)
+    assert not any("was not used" in note for note in sr.compare(releases).notes)
+
+
+def test_chosen_variables_are_all_that_is_compared():
+    synthesizer, release = honest()
+    found = sr.compare({"m": (synthesizer, release)}, variables=["a"]).utilities["m"]
+    alone = sr.utility(synthesizer, release, variables=["a"])
+    assert list(found.marginals.index) == ["a"]
+    pd.testing.assert_frame_equal(found.intervals, alone.intervals)
+    two = sr.compare({"m": (synthesizer, release)}, variables=iter(["a", "b"])).utilities["m"]
+    assert "b ~ a (gaussian)" in two.intervals.index.get_level_values("analysis")
+    named = sr.compare({"m": (synthesizer, release)}, variables="a", regressions=HONEST[1])
+    assert list(named.utilities["m"].marginals.index) == ["a", "b"]
+
+
+def test_the_same_labels_are_not_the_same_records():
+    first, second = (part.reset_index(drop=True) for part in (data()[:200], data()[200:]))
+    one, other = (sr.fit(HONEST, part, n_draws=50, seed=1) for part in (first, second))
+    releases = {"a": (one, one.synthesize(seed=1)), "b": (other, other.synthesize(seed=1))}
+    with pytest.raises(sr.OptionError, match="other values of x, a, b") as raised:
+        sr.compare(releases)
+    assert not re.search(r"\d\.\d", str(raised.value))
+    risks = {name: (sr.attribute_risk(by, of), of) for name, (by, of) in releases.items()}
+    with pytest.raises(sr.OptionError, match="other values"):
+        sr.compare(risks)
+
+
+def test_the_same_records_in_other_types_are_the_same(tmp_path):
+    table = people(60)
+    table.to_csv(tmp_path / "people.csv", index=False)
+    plan = sr.Regression("b ~ x + u")
+    one = sr.fit(plan, table, n_draws=50, seed=1)
+    coded = {"u": table["u"].astype(object), "o": table["o"].astype(float), "extra": 1}
+    others = {
+        "file": str(tmp_path / "people.csv"),
+        "objects": table.assign(**coded, k=table["k"].astype(str).astype("category")),
+    }
+    release = one.synthesize(seed=2)
+    for name, given in others.items():
+        other = sr.fit(plan, given, n_draws=50, seed=1)
+        found = sr.compare({"frame": (one, release), name: (other, release)})
+        assert len(found.table) == 2
+    text = table.assign(u=table["u"].cat.rename_categories({"p": "other"}))
+    gaps = table.assign(k=table["k"].where(table.index > 0))
+    for changed, column in ((text, "u"), (gaps, "k")):
+        other = sr.fit(sr.Regression("b ~ x"), changed, n_draws=50, seed=1)
+        with pytest.raises(sr.OptionError, match=f"other values of {column}"):
+            sr.compare({"frame": (one, release), "changed": (other, release)})
+
+
+def test_risks_of_different_records_are_refused():
+    synthesizer, release = honest()
+    some = sr.attribute_risk(synthesizer, release, records=[1, 2, 3])
+    with pytest.raises(sr.OptionError, match=r"different records \(3 and 400\)"):
+        sr.compare({"some": (some, release), "all": (synthesizer, release)})
+    other = sr.attribute_risk(synthesizer, release, records=[1, 2, 4])
+    with pytest.raises(sr.OptionError, match=r"different records \(3 and 3\)"):
+        sr.compare({"some": (some, release), "others": (other, release)})
+    again = sr.compare(
+        {"some": (some, release), "again": (synthesizer, release)},
+        risk={"records": iter([3, 2, 1])},
+    )
+    assert "The risks are of 3 of the 400 records." in again.notes
+    assert not any("guesses" in note for note in again.notes)
+
+
+def test_a_risk_of_another_release_is_refused(tmp_path):
+    synthesizer = honest()[0]
+    release = synthesizer.synthesize(m=3, seed=2)
+    risk = sr.attribute_risk(synthesizer, release[:2])
+    with pytest.raises(sr.OptionError, match="dataset 2 is another"):
+        sr.compare({"m": (risk, [release[1], release[2]])})
+    with pytest.raises(sr.OptionError, match="dataset 2 is another"):
+        sr.compare({"m": (risk, [release[1], release[1]])})
+    release[0].sample(frac=1.0, random_state=1).to_csv(tmp_path / "first.csv", index=False)
+    found = sr.compare({"m": (risk, [release[1], str(tmp_path / "first.csv")])})
+    assert found.table.loc["m", "n_datasets"] == 2
+    unknown = sr.compare({"old": (replace(risk, fingerprints=()), release[:2])})
+    assert any("'old' is of the release" in note for note in unknown.notes)
+
+
+def test_risks_of_different_guesses_are_said_to_be_no_comparison():
+    synthesizer, release = honest()
+    narrow, wide = (
+        sr.attribute_risk(synthesizer, release, guesses=sr.Relative(11, by, by))
+        for by in (0.01, 0.5)
+    )
+    found = sr.compare({"narrow": (narrow, release), "wide": (wide, release)})
+    (note,) = [note for note in found.notes if "guesses" in note]
+    assert note.startswith("The guesses are not those of 'narrow': 'wide' in a, b.")
+    for ax in (found.plot.map(), found.plot.curve()):
+        assert "no fair comparison: guesses differ" in ax.get_title(loc="left")
+    same = sr.compare({"narrow": (narrow, release), "again": (narrow, release)})
+    assert not any("guesses" in note for note in same.notes)
+    assert "no fair" not in same.plot.map().get_title(loc="left")
+
+
+def test_guesses_of_levels_and_counts_are_compared_too():
+    table = people(60)
+    plan = [sr.Regression("r ~ x", "categorical"), sr.Regression("k ~ r", "poisson")]
+    one = sr.fit(plan, table, n_draws=50, seed=1)
+    other = sr.fit(plan, table, n_draws=50, seed=1, types={"r": ["top", "low", "mid"]})
+    release = one.synthesize(seed=2)
+    found = sr.compare({"one": (one, release), "other": (other, release)})
+    assert not any("guesses" in note for note in found.notes)
+    fewer = sr.attribute_risk(one, release, guesses={"k": sr.Values(range(4))}, records=range(10))
+    records = {"records": range(10)}
+    found = sr.compare({"one": (one, release), "fewer": (fewer, release)}, risk=records)
+    assert any("'fewer' in k." in note for note in found.notes)
+
+
+def test_risks_of_different_priors_are_noted():
+    synthesizer, release = honest()
+    believed = sr.attribute_risk(synthesizer, release, intruder_prior=sr.TruthFactor(3))
+    found = sr.compare({"uniform": (synthesizer, release), "more": (believed, release)})
+    assert any("prior probability" in note for note in found.notes)
+    assert found.cautions == ()
+
+
+def test_different_variables_are_noted():
+    found = compared()
+    assert not found.cautions
+    synthesizer, release = honest()
+    alone = sr.fit(HONEST[1], data(), n_draws=50, seed=1)
+    both = sr.compare({"two": (synthesizer, release), "one": (alone, alone.synthesize(seed=1))})
+    assert any("a joint risk of more variables" in note for note in both.notes)
+    assert both.cautions == ("synthesized variables differ",)
 
 
 def test_other_records_cannot_be_compared():

@@ -176,6 +176,15 @@ def test_both_sides_are_listed(formula, family, names, why):
         read(formula, family, names)
 
 
+@pytest.mark.parametrize("name", ["tau", "tau.y", "prec"])
+def test_a_precision_is_not_sigma_by_another_name(name):
+    with pytest.raises(sr.DrawsError, match=r"Missing: sigma") as raised:
+        read("b ~ x", "gaussian", ["(Intercept)", "x", name])
+    assert f"{name} is a precision" in str(raised.value)
+    assert f"Monitor sigma <- 1/sqrt({name})" in str(raised.value)
+    assert "rename" not in str(raised.value)
+
+
 def test_ambiguous_names_are_refused_and_rename_settles_them():
     data = people()
     data["u"] = data["u"].cat.rename_categories({"q": "a b", "s": "a-b"})

@@ -19,12 +19,15 @@ from synrisk.schema import FloatArray, IntArray
 
 _CHAINS = 4
 _TUNING = 600
-_LEAST_JUDGED = 100  # draws of a chain before chains are compared
+_LEAST_JUDGED = 100  # draws of a chain: of fewer, nothing is measured
 _LARGEST_RHAT = 1.05
 
 
 def nuts(problem: Problem, start: FloatArray, n_draws: int, seed: int) -> Fitted:
     """Draw from the posterior by four chains, of lengths that differ by one at most.
+
+    However few draws are asked for, the chains run long enough to be judged; those that are kept
+    are evenly spread over them, and have their share of the effective number.
 
     Parameters
     ----------
@@ -40,16 +43,22 @@ def nuts(problem: Problem, start: FloatArray, n_draws: int, seed: int) -> Fitted
     sampler = _nutpie()
     mode, precision = find_mode(problem, start)
     root = lower_root(np.asarray(np.linalg.inv(precision), dtype=np.float64))
-    per_chain = -(-n_draws // _CHAINS)
+    per_chain = max(-(-n_draws // _CHAINS), _LEAST_JUDGED)
     density = _standardised(problem, mode, root)
     z, divergent = _sample(sampler, density, len(mode), per_chain, seed)
     theta = mode + z @ root.T
     reliable, ess = _judged(theta, divergent)
+    ess = float(np.clip(ess * n_draws / (_CHAINS * per_chain), 1.0, n_draws))
     kept = [n_draws // _CHAINS + (k < n_draws % _CHAINS) for k in range(_CHAINS)]
-    draws = np.concatenate([chain[:n] for chain, n in zip(theta, kept, strict=True)])
+    draws = np.concatenate([_spread(chain, n) for chain, n in zip(theta, kept, strict=True)])
     chain: IntArray = np.repeat(np.arange(_CHAINS, dtype=np.int64), kept)
     log_weights = np.full(n_draws, -np.log(n_draws))
-    return Fitted(draws, log_weights, mode, -np.inf, min(ess, float(n_draws)), reliable, chain)
+    return Fitted(draws, log_weights, mode, -np.inf, ess, reliable, chain)
+
+
+def _spread(chain: FloatArray, n: int) -> FloatArray:
+    """Return `n` draws of a chain, evenly spread over it; all where it has no more."""
+    return np.asarray(chain[np.arange(n) * len(chain) // max(n, 1)])
 
 
 def _standardised(
@@ -115,8 +124,6 @@ def _judged(theta: FloatArray, divergent: int) -> tuple[bool, float]:
     from arviz_stats.base import array_stats
 
     n_draws = theta.shape[0] * theta.shape[1]
-    if theta.shape[1] < _LEAST_JUDGED:
-        return divergent == 0, float(n_draws)
     rhat = max(float(array_stats.rhat(values)) for values in np.moveaxis(theta, 2, 0))
     ess = min(float(array_stats.ess(values)) for values in np.moveaxis(theta, 2, 0))
     return divergent <= n_draws // 100 and rhat <= _LARGEST_RHAT, ess

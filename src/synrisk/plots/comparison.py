@@ -27,6 +27,10 @@ UTILITIES = {
     "overlap": "mean overlap of confidence intervals",
     "overlap_as_data": "mean overlap of confidence intervals,\nthe release taken for the data",
 }
+# Whether a risk can be judged by what the checks of its release found; "accepted" was not checked,
+# and the criteria accept that.
+YES, NO, UNCHECKED, ACCEPTED = "yes", "no", "not checked", "accepted"
+
 _LESS_IS_MORE = ("pmse_ratio", "specks")
 _STRIP = 0.24  # of the width, for releases whose risk cannot be judged
 
@@ -34,9 +38,12 @@ _STRIP = 0.24  # of the width, for releases whose risk cannot be judged
 class ComparisonPlots:
     """Plots of a comparison; each returns its matplotlib Axes."""
 
-    def __init__(self, table: pd.DataFrame, synthesizers: Sequence[int]) -> None:
+    def __init__(
+        self, table: pd.DataFrame, synthesizers: Sequence[int], cautions: Sequence[str] = ()
+    ) -> None:
         self._table = table
         self._synthesizers = synthesizers
+        self._caution = f"no fair comparison: {', '.join(cautions)}" if cautions else ""
 
     def __repr__(self) -> str:
         names = [name for name in vars(type(self)) if not name.startswith("_")]
@@ -52,7 +59,9 @@ class ComparisonPlots:
         """Draw risk against utility, a point a release.
 
         Releases whose risk cannot be judged stand in a strip of their own, without a place on the
-        axis of risk: their number would mislead. Hollow points were not checked.
+        axis of risk: their number would mislead. Hollow points were not checked, the others in
+        the strip were, and failed; a hollow one has a place on the axis where the criteria accept
+        it.
 
         Parameters
         ----------
@@ -70,11 +79,13 @@ class ComparisonPlots:
         _check("risk", risk, RISKS)
         _check("utility", utility, UTILITIES)
         (axes,) = style.panels(1, ax, (7.4, 4.4))
-        _draw_map(axes, self._table, risk, utility)
+        _draw_map(axes, self._table, risk, utility, self._caution)
         return axes
 
     def curve(self, *, risk: str = "log_odds_range_q95", ax: Axes | None = None) -> Axes:
         """Draw the risk against the number of datasets, a line a synthesizer.
+
+        Releases whose risk cannot be judged are left out.
 
         Parameters
         ----------
@@ -87,7 +98,7 @@ class ComparisonPlots:
 
         _check("risk", risk, RISKS)
         (axes,) = style.panels(1, ax, (6.2, 4.0))
-        _draw_curve(axes, self._table, self._synthesizers, risk)
+        _draw_curve(axes, self._table, self._synthesizers, risk, self._caution)
         return axes
 
 
@@ -96,49 +107,66 @@ def _check(name: str, value: Any, options: dict[str, str]) -> None:
         raise OptionError(f"{name} must be one of {listed(options)}; got {got(value)}.")
 
 
-def _draw_map(ax: Axes, table: pd.DataFrame, risk: str, utility: str) -> None:
-    from matplotlib.ticker import FixedLocator
+def _is_placed(table: pd.DataFrame) -> pd.Series[bool]:
+    """Tell which releases have a place on the axis of risk."""
+    return table["judged"].isin([YES, ACCEPTED])
 
-    from synrisk.plots.style import COLOURS, GREY, MARKERS, caption, legend, plain_axis, text
 
-    placed = table["judged"] != "no"
-    known = table.loc[placed & np.isfinite(table[risk]), risk].to_numpy(dtype=float)
-    low, high = _range(known, risk)
-    left = high + 0.06 * (high - low)  # where the strip begins
-    right = left + (left - low) * _STRIP / (1.0 - _STRIP)
+def _draw_map(ax: Axes, table: pd.DataFrame, risk: str, utility: str, caution: str) -> None:
+    from synrisk.plots.style import COLOURS, GREY, MARKERS, caption, legend, text
+
+    placed = _is_placed(table)
+    x = np.array(table[risk], dtype=float)
+    x[~placed] = _lay_out_risk(ax, x[placed], risk, int((~placed).sum()))
+    hollow = table["judged"].isin([UNCHECKED, ACCEPTED])
     handles = []
-    for k, (judged, x, y) in enumerate(
-        zip(table["judged"], table[risk], table[utility], strict=True)
-    ):
+    for k, (place, y, empty) in enumerate(zip(x, table[utility], hollow, strict=True)):
         colour = COLOURS[k % len(COLOURS)]
         handles.append(
             ax.plot(
-                0.5 * (left + right) if judged == "no" else x, y, linestyle="none",
+                place, y, linestyle="none",
                 marker=MARKERS[(k + k // len(COLOURS)) % len(MARKERS)], markersize=9,
                 markeredgecolor=colour, markeredgewidth=1.6,
-                markerfacecolor=colour if judged == "yes" else "none", clip_on=False, zorder=3,
+                markerfacecolor="none" if empty else colour, clip_on=False, zorder=3,
             )[0]
         )  # fmt: skip
-    if risk.startswith("lift"):
+    if risk.startswith("lift") and placed.any():
         ax.axvline(1.0, color=GREY, linestyle=":", linewidth=1.3)
+    _utility_axis(ax, table[utility].dropna().to_numpy(dtype=float), utility)
+    caption(ax, "a point a release" + ("; hollow: not checked" if hollow.any() else ""), caution)
+    labels = [text(name) for name in table.index]
+    legend(ax, handles, labels, loc="upper left", bbox_to_anchor=(1.01, 1.0))
+
+
+def _lay_out_risk(ax: Axes, known: Any, risk: str, n_unjudged: int) -> Any:
+    """Lay out the axis of risk and the strip beside it; return the places of those in the strip."""
+    from matplotlib.ticker import FixedLocator
+
+    from synrisk.plots.style import GREY, plain_axis
+
+    low, high = _range(known[np.isfinite(known)], risk)
+    left = high + 0.06 * (high - low)  # where the strip begins
+    right = left + (left - low) * _STRIP / (1.0 - _STRIP)
     ax.set_xlim(low, high)
     plain_axis(ax)
     ticks = [tick for tick in ax.get_xticks() if low <= tick <= high]
-    ax.set_xlim(low, right if (~placed).any() else left)
+    told = " (1: told nothing)" if risk.startswith("lift") else ""
+    label = f"{RISKS[risk]}{told}\nmore risk →"
+    if not len(known):  # the strip is all there is
+        left, ticks, label = low, [], "no risk can be judged, so none is drawn"
+    ax.set_xlim(low, right if n_unjudged else left)
     ax.xaxis.set_major_locator(FixedLocator(ticks))
-    if (~placed).any():
+    ax.set_xlabel(label)
+    if n_unjudged:
         ax.axvspan(left, right, color=GREY, alpha=0.15, linewidth=0)
+    if n_unjudged and len(known):
         ax.annotate(
             "risk cannot\nbe judged", (0.5 * (left + right), 1.0),
             xycoords=("data", "axes fraction"), xytext=(0, 3), textcoords="offset points",
             ha="center", va="bottom", fontsize="small",
         )  # fmt: skip
-    _utility_axis(ax, table[utility].dropna().to_numpy(dtype=float), utility)
-    told = " (1: told nothing)" if risk.startswith("lift") else ""
-    ax.set_xlabel(f"{RISKS[risk]}{told}\nmore risk →")
-    caption(ax, "a point a release; hollow: not checked")
-    labels = [text(name) for name in table.index]
-    legend(ax, handles, labels, loc="upper left", bbox_to_anchor=(1.01, 1.0))
+    # Side by side, since two copies have the same utility.
+    return left + (right - left) * (np.arange(n_unjudged) + 0.5) / max(n_unjudged, 1)
 
 
 def _utility_axis(ax: Axes, values: Any, utility: str) -> None:
@@ -177,7 +205,9 @@ def _range(values: Any, what: str) -> tuple[float, float]:
     return low - room, high + room
 
 
-def _draw_curve(ax: Axes, table: pd.DataFrame, synthesizers: Sequence[int], risk: str) -> None:
+def _draw_curve(
+    ax: Axes, table: pd.DataFrame, synthesizers: Sequence[int], risk: str, caution: str
+) -> None:
     from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
     from synrisk.plots.style import (
@@ -196,7 +226,7 @@ def _draw_curve(ax: Axes, table: pd.DataFrame, synthesizers: Sequence[int], risk
     for k, group in enumerate(dict.fromkeys(synthesizers)):
         rows = table[groups == group].sort_values("n_datasets", kind="stable")
         colour = COLOURS[k % len(COLOURS)]
-        judged = rows["judged"] != "no"
+        judged = _is_placed(rows)
         line = ax.plot(
             rows.loc[judged, "n_datasets"], rows.loc[judged, risk], color=colour,
             linestyle=DASHES[k % len(DASHES)], marker=MARKERS[k % len(MARKERS)], markersize=6,
@@ -204,7 +234,7 @@ def _draw_curve(ax: Axes, table: pd.DataFrame, synthesizers: Sequence[int], risk
         if judged.any():
             handles.append(line)
             labels.append(text(", ".join(str(name) for name in rows.index[judged]), 40))
-    left_out = int((table["judged"] == "no").sum())
+    left_out = int((~_is_placed(table)).sum())
     sizes = sorted(set(table["n_datasets"]))
     if sizes[-1] > 20 * sizes[0]:
         ax.set_xscale("log")
@@ -219,5 +249,11 @@ def _draw_curve(ax: Axes, table: pd.DataFrame, synthesizers: Sequence[int], risk
     ax.set_xlabel("m, the number of synthetic datasets")
     ax.set_ylabel(RISKS[risk])
     out = f"; {left_out} that cannot be judged left out" if left_out else ""
-    caption(ax, f"a line a synthesizer{out}")
+    caption(ax, f"a line a synthesizer{out}", caution)
+    if left_out == len(table):
+        ax.yaxis.set_major_locator(NullLocator())
+        ax.text(
+            0.5, 0.5, "no risk can be judged, so none is drawn", transform=ax.transAxes,
+            ha="center", va="center",
+        )  # fmt: skip
     legend(ax, handles, labels, loc="best")
