@@ -462,3 +462,15 @@ def test_the_papers_estimator_gives_no_error_so_no_verdict():
     assert judged.outcome == "cannot be judged"
     [reason] = [one for one in judged.reasons if isinstance(one, LimitReason)]
     assert reason.undecided == {"the Monte-Carlo error is not known": 40}
+
+
+def test_with_several_datasets_shared_counts_are_coarser():
+    table, prior = records([0.3] * 68 + [0.05] * 932), np.full((1000, 1), 2 * PRIOR)
+    told = {
+        m: judge(sr.Criteria(probability=0.2), table, prior, ("y",), checks(), 1000, m)
+        .sentences(sharing=True)[0]
+        for m in (1, 5, 20)
+    }  # fmt: skip
+    assert told[1].startswith("For about 70 of 1,000 people")
+    assert told[5].startswith("For about 50 of 1,000 people")
+    assert told[20].startswith("For fewer than 200 of 1,000 people")

@@ -166,3 +166,24 @@ def test_levels_with_few_records_stand_together():
 def test_words_are_blurred(text, said):
     assert SHARED.blurred(text, 1500) == said
     assert INSIDE.blurred(text, 1500) == text
+
+
+def test_with_m_datasets_one_record_moves_m_times_as_much():
+    rng = np.random.default_rng(0)
+    values = rng.uniform(0.05, 0.15, 5000)
+    one, five = (Discretion(sharing=True, n_records=5000, n_datasets=m) for m in (1, 5))
+    assert one.count(43, 5000) == "about 40"
+    assert five.count(43, 5000) == "fewer than 50"
+    assert five.count(4_960, 5000) == "all but fewer than 50"
+    assert five.count(138, 5000) == "about 150"
+    assert not five.describes(499)
+    assert five.describes(500)
+    # A (10/n)th of 0.1 is 0.0002, five of these 0.001.
+    assert one.mean(values) == pytest.approx(round(values.mean() / 0.0002) * 0.0002)
+    assert five.mean(values) == pytest.approx(round(values.mean() / 0.001) * 0.001)
+    assert five.quantile(values[:900], 0.95) is None
+    assert one.quantile(values[:900], 0.95) is not None
+    bars = five.bins(values)
+    assert bars.counts.min() >= 250
+    assert set(bars.counts % 250) == {0.0}
+    assert Discretion(sharing=False, n_records=5000, n_datasets=5).count(43, 5000) == "43"
