@@ -133,7 +133,7 @@ def attribute_risk(
             "on_unreliable='fit' is for models made by synrisk.fit; draws that were made elsewhere "
             "cannot be fitted anew. Use 'flag'."
         )
-    team = workers(executor)
+    team_of = workers(executor)
     chosen = strategies(guesses, synthesizer.plan.synthesized)
     believed = resolve_prior(intruder_prior)
     positions = chosen_records(records, synthesizer.data.index)
@@ -155,35 +155,38 @@ def attribute_risk(
             about=place_of("intruder_prior"),
         )
     believed = believed.check(grids, positions, synthesizer.n_records)
-    estimates = estimates_of(synthesizer, kinds, draws, release, grids, team, given_stacks)
-    evaluation = Evaluation(synthesizer, estimates, method == "paper", grids, believed, positions)
-    n_bytes = 8 * len(positions) * int(np.prod(evaluation.shape, dtype=np.float64))
-    keep_joint = keeping == "keep" or (keeping == "auto" and n_bytes <= _MOST_KEPT)
-    with bar(progress, "Evaluating records", len(positions)) as on_records:
-        result = evaluation.run(
-            team,
-            keep_joint=keep_joint,
-            with_errors=diagnostics and method != "paper",
-            on_records=on_records,
+    with team_of.shared() as team:
+        estimates = estimates_of(synthesizer, kinds, draws, release, grids, team, given_stacks)
+        evaluation = Evaluation(
+            synthesizer, estimates, method == "paper", grids, believed, positions
         )
-    n_fitted = 0
-    if unreliable == "fit":
-        chosen_rows = rows_to_fit(evaluation, result)[:MOST_FITTED]
-        n_fitted = len(chosen_rows)
-        with bar(progress, "Fitting at guesses", n_fitted) as on_records, team.open() as opened:
-            evaluation = fit_at_guesses(
-                evaluation, result, chosen_rows, release, opened, on_records
+        n_bytes = 8 * len(positions) * int(np.prod(evaluation.shape, dtype=np.float64))
+        keep_joint = keeping == "keep" or (keeping == "auto" and n_bytes <= _MOST_KEPT)
+        with bar(progress, "Evaluating records", len(positions)) as on_records:
+            result = evaluation.run(
+                team,
+                keep_joint=keep_joint,
+                with_errors=diagnostics and method != "paper",
+                on_records=on_records,
             )
-    if unreliable == "raise" and result.errors is not None and not result.errors.reliable.all():
-        n_bad = int((~result.errors.reliable).sum())
-        raise UnreliableError(
-            f"{counted(n_bad, 'record')} of {len(positions):,} cannot be relied on. Use more "
-            "draws, fit the models with synrisk.fit, or on_unreliable='flag' to see which."
-        )
-    checks = None
-    if diagnostics:
-        with team.open() as opened:
-            checks = check_release(synthesizer, release, opened)
+        n_fitted = 0
+        if unreliable == "fit":
+            chosen_rows = rows_to_fit(evaluation, result)[:MOST_FITTED]
+            n_fitted = len(chosen_rows)
+            with bar(progress, "Fitting at guesses", n_fitted) as on_records, team.open() as opened:
+                evaluation = fit_at_guesses(
+                    evaluation, result, chosen_rows, release, opened, on_records
+                )
+        if unreliable == "raise" and result.errors is not None and not result.errors.reliable.all():
+            n_bad = int((~result.errors.reliable).sum())
+            raise UnreliableError(
+                f"{counted(n_bad, 'record')} of {len(positions):,} cannot be relied on. Use more "
+                "draws, fit the models with synrisk.fit, or on_unreliable='flag' to see which."
+            )
+        checks = None
+        if diagnostics:
+            with team.open() as opened:
+                checks = check_release(synthesizer, release, opened)
     found = findings(evaluation, result, checks) if diagnostics else []
     shaky = [one for one in found if not one.by_choice]
     if shaky:

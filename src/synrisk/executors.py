@@ -6,7 +6,7 @@ import numbers
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -57,6 +57,12 @@ class Workers:
 
     n: int
     open: Callable[[], AbstractContextManager[Executor]]
+
+    @contextmanager
+    def shared(self) -> Iterator[Workers]:
+        """Open the executor once, for all who open it meanwhile."""
+        with self.open() as opened:
+            yield Workers(self.n, lambda: nullcontext(opened))
 
 
 def workers(spec: Any) -> Workers:

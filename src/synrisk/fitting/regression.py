@@ -16,7 +16,7 @@ import numpy as np
 from synrisk.advice import either, place_of, setting
 from synrisk.design import Design
 from synrisk.errors import FitError, OptionError
-from synrisk.executors import Executor
+from synrisk.executors import Executor, Serial
 from synrisk.families import Family
 from synrisk.fitting import conjugate
 from synrisk.fitting.checks import (
@@ -49,6 +49,7 @@ Priors: TypeAlias = tuple[Normal | Exponential, ...] | Conjugate
 _CERTAIN = math.log(0.5)  # a class more probable than all others together
 DRAWS_AT_A_GUESS = 1000
 _DRAWS_A_PARAMETER = 20  # for the covariance of draws to be known
+_MANY_ROWS = 50_000
 _JUDGED_DRAWS = 1000  # where fewer are asked for than can be judged
 _GIVEN_DRAWS = either("Synthesizer.from_draws", '[[model]] draws = "draws.csv"')
 _OWN_PRIOR = either("Regression(..., prior='conjugate')", '[[model]] prior = "conjugate"')
@@ -240,7 +241,7 @@ def nodes_of_regression(
     Arguments are those of `refit_regression`, and how far guesses may lie from the truth.
     """
     task, rows = _frozen(regression, variable, fit, tables)
-    return task.nodes(rows, reach, executor)
+    return task.nodes(rows, reach, _worth_of(rows, executor))
 
 
 def moments_of_regression(
@@ -262,7 +263,12 @@ def moments_of_regression(
         start = task.start() if near is None else near[0]
         mode, precision = find_mode(task.problem(rows, executor), start)
         return mode, np.asarray(np.linalg.inv(precision))
-    return task.known_given_sigma(rows, executor).moments()
+    return task.known_given_sigma(rows, _worth_of(rows, executor)).moments()
+
+
+def _worth_of(rows: Sequence[Rows], executor: Executor) -> Executor:
+    """Return the executor for a gaussian fit: of few rows it is over before threads have begun."""
+    return executor if sum(len(part.y) for part in rows) > _MANY_ROWS else Serial()
 
 
 def draws_for_moments(n_parameters: int) -> int:
