@@ -74,20 +74,18 @@ def estimates_of(
 
     `given_stacks` holds draws made elsewhere, by dataset and model.
     """
-    laid = [
-        KernelDraws.of(model.regression.distribution, of_model)
-        for model, of_model in zip(synthesizer.models, draws, strict=True)
-    ]
     datasets = [dataset.columns for dataset in release]
     estimates: list[ModelEstimate] = []
     with team.open() as executor:
-        for k, (model, kind, own) in enumerate(zip(synthesizer.models, kinds, laid, strict=True)):
+        for k, (model, kind) in enumerate(zip(synthesizer.models, kinds, strict=True)):
             if kind == "exact":
                 far = _reach(synthesizer, k, grids)
                 alone = synthesizer.nodes_given_everybody(model, far, executor)
                 stacked = tuple(synthesizer.nodes(model, [one], far, executor) for one in release)
                 estimates.append(Exact(alone, stacked))
-            elif kind == "stacked" and given_stacks:
+                continue
+            own = KernelDraws.of(model.regression.distribution, draws[k])
+            if kind == "stacked" and given_stacks:
                 estimates.append(_apart(model, own, draws[k], [one[k] for one in given_stacks]))
             elif kind == "stacked":
                 refits = [
@@ -164,6 +162,5 @@ def _moved_by_parents(synthesizer: Synthesizer, k: int, grids: Sequence[Grid]) -
 
 def _furthest(guesses: FloatArray, truth: IntArray) -> float:
     """Return how far a guess lies from a record's truth at most."""
-    own = guesses[np.arange(len(guesses)), truth]
-    above, below = guesses.max(axis=1) - own, own - guesses.min(axis=1)
-    return float(max(above.max(), below.max()))
+    apart = guesses - guesses[np.arange(len(guesses)), truth][:, None]
+    return float(np.abs(apart, out=apart).max())

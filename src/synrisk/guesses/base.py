@@ -154,7 +154,7 @@ def checked(grid: Grid, target: Target) -> Grid:
     if not grid.is_complete:
         filled = np.where(present, filled, target.truth[:, None])
     inside = target.regression.supports(filled, target.variable)
-    n_outside = int((~inside).any(axis=1).sum())
+    n_outside = 0 if inside.all() else int((~inside).any(axis=1).sum())
     if n_outside:
         raise GuessError(
             f"Guesses for {target.name!r} must be {target.regression.wants}; "
