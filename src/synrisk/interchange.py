@@ -282,6 +282,8 @@ def _advice(
 ) -> str | None:
     """Return what to do where the columns tell what went wrong; other names would hide it."""
     for name in missing:
+        if ":" in name or "[" in name:  # of a level, whose name is not for messages
+            continue
         of_level = rf"(b_)?((as\.)?factor\()?{re.escape(name)}\)?[^:*()]+"
         if any(re.fullmatch(of_level, column) for column in left_over):
             types = either(f"types={{{name!r}: 'category'}}", f'[data] types.{name} = "category"')

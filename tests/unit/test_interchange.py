@@ -420,3 +420,11 @@ def test_a_table_of_probabilities_is_told_from_draws():
     p = pd.DataFrame(RNG.dirichlet(np.ones(3), 40), columns=["1", "2", "3"])
     with pytest.raises(sr.DrawsError, match=r"hold probabilities.* Give draws of the coefficients"):
         sr.Synthesizer.from_draws(sr.Regression("r ~ x", "categorical"), people(), p)
+
+
+def test_advice_names_no_level_that_was_read_off_the_data():
+    data = people().astype({"r": str})
+    table = pd.DataFrame({"other:Intercept": [0.1, 0.2], "other:x": [0.1, 0.2]})
+    with pytest.raises(sr.DrawsError) as caught:
+        sr.Synthesizer.from_draws(sr.Regression("r ~ x", "categorical"), data, table)
+    assert not any(level in str(caught.value) for level in set(data["r"]))
