@@ -324,7 +324,9 @@ def _copies(
     ]
     if not names:
         return ()
-    own = synthesizer.kept("neighbours", lambda: _Neighbours.of(synthesizer, names, executor))
+    own = synthesizer.memory.recall(
+        "neighbours", lambda: _Neighbours.of(synthesizer, names, executor)
+    )
     rows = []
     for number, dataset in enumerate(release, 1):
         values = np.column_stack([dataset.columns[name] for name in names])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pandas as pd
 
 from synrisk.errors import SyntheticDataError, counted
 from synrisk.io import read_table
+from synrisk.memory import Memory
 from synrisk.preparation import Confidential
 from synrisk.schema import BoolArray, Columns, Factor, text_columns
 
@@ -19,11 +20,24 @@ _COARSE = 4096.0  # steps of a number's mantissa in a fingerprint
 
 @dataclass(frozen=True, repr=False)
 class Released:
-    """One synthetic dataset: all its columns, the plan's columns encoded, and the rows of those."""
+    """One synthetic dataset.
+
+    Attributes
+    ----------
+    frame
+        All its columns.
+    columns
+        The plan's columns, encoded.
+    kept
+        The rows of those.
+    memory
+        Of what was worked out from it.
+    """
 
     frame: pd.DataFrame
     columns: Columns
     kept: BoolArray
+    memory: Memory = field(default_factory=Memory, init=False)
 
 
 def read_release(confidential: Confidential, synthetic: Any) -> list[Released]:

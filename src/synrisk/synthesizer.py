@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numbers
 import os
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -30,18 +30,22 @@ from synrisk.executors import Executor, workers
 from synrisk.fitting import (
     Evidence,
     Refit,
+    Sums,
     draws_for_moments,
     evidence_of_regression,
     fit_regression,
+    moments_by_sums,
     moments_of_draws,
     moments_of_regression,
     nodes_of_regression,
     refit_regression,
+    sums_of_regression,
 )
 from synrisk.inference import inference_table, is_inference
 from synrisk.interchange import read_draws, split_rename
 from synrisk.io import TableLike, read_table
 from synrisk.likelihood import Nodes
+from synrisk.memory import Memory
 from synrisk.model import Model, describe_models, saturation_notes
 from synrisk.plan import Plan, Regression
 from synrisk.posterior import Posterior, parameter_names
@@ -58,8 +62,6 @@ EngineName: TypeAlias = Literal["auto", "exact", "laplace", "nuts"]
 _ENGINES = ("auto", "exact", "laplace", "nuts")
 _MOST_DRAWS = 1_000_000
 
-Kept = TypeVar("Kept")
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Synthesizer:
@@ -73,18 +75,13 @@ class Synthesizer:
         The confidential data as the plan uses them.
     models
         A model for each regression.
+    memory
+        Of what no release changes.
     """
 
     confidential: Confidential
     models: tuple[Model, ...]
-    _kept: dict[Hashable, Any] = field(default_factory=dict, init=False)
-
-    def kept(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
-        """Return what `make` does, made once: for what no release changes."""
-        if key not in self._kept:
-            self._kept[key] = make()
-        found: Kept = self._kept[key]
-        return found
+    memory: Memory = field(default_factory=Memory, init=False)
 
     @classmethod
     def from_draws(
@@ -352,19 +349,39 @@ class Synthesizer:
 
         Those of a fit are of standardised parameters, those of draws made elsewhere of their own.
         """
-        fit = model.fit
-        if fit is None:
+        if model.fit is None:
             return moments_of_draws(model.posterior)
-        return self.kept(
-            ("moments", model.regression.response),
-            lambda: moments_of_regression(
-                model.regression,
-                self.schema.variables[model.regression.response],
-                fit,
-                self._tables(model, [], confidential=True),
-                executor,
-            ),
+        return self.memory.recall(
+            f"moments of {model.regression.response}", lambda: self._moments(model, None, executor)
         )
+
+    def _moments(
+        self, model: Model, released: Released | None, executor: Executor
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Return centre and covariance of a fitted model given a dataset, or everybody."""
+        assert model.fit is not None  # noqa: S101 - asked of fitted models alone
+        variable = self.schema.variables[model.regression.response]
+        if model.fit.engine == "exact":
+            sums = self._sums(model, released, executor)
+            return moments_by_sums(model.regression, variable, model.fit, sums)
+        tables = self._tables(model, [released] if released else [], confidential=not released)
+        near = self.moments_given_everybody(model, executor) if released else None
+        return moments_of_regression(model.regression, variable, model.fit, tables, executor, near)
+
+    def _sums(self, model: Model, released: Released | None, executor: Executor) -> Sums:
+        """Return what a gaussian posterior takes from a dataset, or from everybody; made once."""
+        fit, response = model.fit, model.regression.response
+        assert fit is not None  # noqa: S101 - asked of fitted models alone
+
+        def make() -> Sums:
+            tables = self._tables(
+                model, [released] if released else [], confidential=released is None
+            )
+            variable = self.schema.variables[response]
+            return sums_of_regression(model.regression, variable, fit, tables, executor)
+
+        memory = self.memory if released is None else released.memory
+        return memory.recall(f"sums of {response}", make)
 
     def moments_given_release(
         self, model: Model, released: Released, executor: Executor
@@ -373,18 +390,13 @@ class Synthesizer:
 
         Draws made elsewhere have a prior that is not known; weak ones stand for it.
         """
-        tables = self._tables(model, [released], confidential=False)
-        variable = self.schema.variables[model.regression.response]
         if model.fit is not None:
-            own = self.moments_given_everybody(model, executor)
-            return moments_of_regression(
-                model.regression, variable, model.fit, tables, executor, own
-            )
+            return self._moments(model, released, executor)
         posterior, _ = fit_regression(
             model.regression,
             model.design,
-            variable,
-            *tables[0],
+            self.schema.variables[model.regression.response],
+            *self._tables(model, [released], confidential=False)[0],
             prior="default",
             engine="auto",
             n_draws=draws_for_moments(len(model.posterior.names)),
@@ -405,23 +417,26 @@ class Synthesizer:
     ) -> Nodes:
         """Return a gaussian model's exact posterior given the confidential data and datasets."""
         assert model.fit is not None  # noqa: S101 - asked of fitted models alone
+        sums = self._sums(model, None, executor)
+        for released in datasets:
+            sums += self._sums(model, released, executor)
         return nodes_of_regression(
             model.regression,
             self.schema.variables[model.regression.response],
             model.fit,
-            self._tables(model, datasets, confidential=True),
+            sums,
+            _rows(self.confidential, model.design, model.regression),
             reach,
             executor,
         )
 
     def nodes_given_everybody(self, model: Model, reach: float, executor: Executor) -> Nodes:
         """Return the same given the confidential data alone."""
-        key = ("nodes", model.regression.response)
-        known = self._kept.get(key)
-        if known is None or known[0] != reach:
-            known = self._kept[key] = (reach, self.nodes(model, [], reach, executor))
-        nodes: Nodes = known[1]
-        return nodes
+        return self.memory.recall(
+            f"nodes of {model.regression.response}",
+            lambda: self.nodes(model, [], reach, executor),
+            given=reach,
+        )
 
     def evidence(
         self,

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers.cases import people
-from scipy.special import log_expit
+from scipy.special import log_expit, logsumexp
 from scipy.stats import chi2, multivariate_t
 
 import synrisk as sr
@@ -16,6 +16,7 @@ from synrisk.fitting.importance import effective_size, is_reliable, smoothed
 from synrisk.fitting.laplace import NormalPrior
 from synrisk.fitting.numbers import CommonNumbers
 from synrisk.fitting.rows import Rows, Standardisation
+from synrisk.fitting.sums import Sums
 
 SIGMAS = 4.5  # standard errors; the seeds are fixed
 
@@ -588,7 +589,7 @@ def a_gaussian_posterior(prior_sd):
     y = matrix @ [3.0, -2.0] + 0.3 * rng.normal(size=12)
     rows = [Rows(matrix, y, rng.uniform(0.5, 1.5, 12))]
     prior = NormalPrior(np.zeros(2), np.full(2, prior_sd), np.array([1.0]))
-    return gaussian.GaussianPosterior.of(rows, prior, 1.0, Serial())
+    return gaussian.GaussianPosterior.of(Sums.of(rows, prior.mean, Serial()), prior, 1.0)
 
 
 def moments_on_a_grid(known):
@@ -631,3 +632,64 @@ def test_moments_under_the_conjugate_prior_are_those_of_a_fine_grid():
     for found, expected in zip(known.moments(), moments_on_a_grid(known), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
     assert conjugate.ConjugatePosterior(np.zeros(2), covariance, 2.0, 4.0).moments() is None
+
+
+def test_sums_over_tables_add_up_to_those_over_all_rows():
+    rng = np.random.default_rng(8)
+    matrix = np.column_stack([np.ones(90), rng.normal(size=(90, 2))])
+    y, omega = 5.0 + rng.normal(size=90), rng.uniform(0.2, 3.0, 90)
+    parts = [Rows(matrix[at], y[at], omega[at]) for at in (slice(30), slice(30, 32), slice(32, 90))]
+    centre, coefficients = np.array([5.0, 0.0, 0.0]), np.array([3.0, -1.0, 0.5])
+    # The second has fewer rows than columns.
+    one, two, three = (Sums.of([part], centre, Serial()) for part in parts)
+    for found in (one + two + three, Sums.of(parts, centre, Serial())):
+        np.testing.assert_allclose(found.gram, matrix.T @ (omega[:, None] * matrix), rtol=1e-13)
+        residual = omega * (y - matrix @ centre)
+        np.testing.assert_allclose(found.products, residual @ matrix, rtol=1e-12)
+        errors = omega @ (y - matrix @ coefficients) ** 2
+        np.testing.assert_allclose(found.squared_errors(coefficients), errors, rtol=1e-13)
+        assert found.n_effective == pytest.approx(omega.sum(), rel=1e-14)
+
+
+def test_sums_of_rows_that_are_nearly_collinear_keep_their_digits():
+    rng = np.random.default_rng(9)
+    x = rng.normal(size=500)
+    matrix = np.column_stack([np.ones(500), x, x + 1e-7 * rng.normal(size=500)])
+    y = matrix @ [1.0, 2.0, 3.0] + rng.normal(size=500)
+    rows = Rows(matrix, y, np.ones(500))
+    sums = Sums.of([rows], np.zeros(3), Serial())
+    for coefficients in ([1.0, 2.0, 3.0], [1.0, 5.0, 0.0], [0.0, 400.0, -395.0]):
+        errors = ((y - matrix @ coefficients) ** 2).sum()
+        assert sums.squared_errors(np.array(coefficients)) == pytest.approx(errors, rel=1e-9)
+
+
+@pytest.mark.parametrize("n", [40, 300, 5_000])
+@pytest.mark.parametrize("prior_sd", [0.05, 5.0])
+@pytest.mark.parametrize("reach", [0.5, 2.0, 9.0])
+def test_nodes_serve_where_a_guess_takes_the_place_of_the_furthest_record(n, prior_sd, reach):
+    """E f over sigma, f being what the exchange does to the density, against a fine grid."""
+    rng = np.random.default_rng(n)
+    matrix = np.column_stack([np.ones(n), rng.normal(size=n)])
+    y = matrix @ [0.1, -0.2] + rng.normal(size=n)
+    rows, prior = (
+        [Rows(matrix, y, np.ones(n))],
+        NormalPrior(np.zeros(2), np.full(2, prior_sd), np.array([1.0])),
+    )
+    sums = Sums.of(rows, prior.mean, Serial())
+    known = gaussian.GaussianPosterior.of(sums, prior, 1.0)
+    log_sigma, log_weight = gaussian.quadrature(known, sums, rows, reach, Serial())
+    assert np.exp(log_weight).sum() == pytest.approx(1.0, abs=1e-12)
+    fine = np.linspace(log_sigma.mean() - 2.0, log_sigma.mean() + 2.0, 200_001)
+    log_p = known.log_density(fine)
+    out = y - matrix @ known.given(log_sigma[:1])[0][0]
+    furthest = np.argmax(np.abs(out))
+
+    def log_moved(at, guess):
+        mean = known.given(at)[0] @ matrix[furthest]
+        apart = (y[furthest] - mean) ** 2 - (guess - mean) ** 2
+        return 0.5 * apart * np.exp(-2.0 * at)
+
+    for guess in y[furthest] + np.sign(out[furthest]) * np.linspace(-reach, reach, 7):
+        expected = logsumexp(log_p + log_moved(fine, guess)) - logsumexp(log_p)
+        found = logsumexp(log_weight + log_moved(log_sigma, guess))
+        assert found == pytest.approx(expected, abs=1e-8)

@@ -6,14 +6,14 @@ from pathlib import Path
 import synrisk
 
 ORDER = [
-    "advice", "errors", "settings", "chunks", "seeds", "executors", "progress", "storage", "rfiles",
-    "io", "schema", "expressions", "transforms", "formula", "families", "priors", "plan", "design",
-    "preparation", "release", "twins", "posterior", "spellings", "interchange", "inference",
-    "bambi", "kernels", "units", "likelihood", "fitting", "model", "archive", "synthesis",
-    "synthesizer", "guesses", "intruder", "elimination", "result", "estimators", "uncertainty",
-    "risk", "risk_archive", "estimation", "refitting", "checks", "findings", "tables", "criteria",
-    "plots", "utility", "report", "attribute", "evaluating", "comparison", "datasets", "study",
-    "outputs", "running", "starting", "cli", "__init__",
+    "advice", "errors", "settings", "chunks", "memory", "seeds", "executors", "progress", "storage",
+    "rfiles", "io", "schema", "expressions", "transforms", "formula", "families", "priors", "plan",
+    "design", "preparation", "release", "twins", "posterior", "spellings", "interchange",
+    "inference", "bambi", "kernels", "units", "likelihood", "fitting", "model", "archive",
+    "synthesis", "synthesizer", "guesses", "intruder", "elimination", "result", "estimators",
+    "uncertainty", "risk", "risk_archive", "estimation", "refitting", "checks", "findings",
+    "tables", "criteria", "plots", "utility", "report", "attribute", "evaluating", "comparison",
+    "datasets", "study", "outputs", "running", "starting", "cli", "__init__",
 ]  # fmt: skip
 ROOT = Path(synrisk.__file__).parent
 

@@ -8,13 +8,16 @@ from synrisk.fitting.regression import (
     draws_for_moments,
     evidence_of_regression,
     fit_regression,
+    moments_by_sums,
     moments_of_draws,
     moments_of_regression,
     nodes_of_regression,
     refit_regression,
+    sums_of_regression,
 )
 from synrisk.fitting.rows import Standardisation
 from synrisk.fitting.scaling import Scales
+from synrisk.fitting.sums import Sums
 
 __all__ = [
     "CommonNumbers",
@@ -23,11 +26,14 @@ __all__ = [
     "Refit",
     "Scales",
     "Standardisation",
+    "Sums",
     "draws_for_moments",
     "evidence_of_regression",
     "fit_regression",
+    "moments_by_sums",
     "moments_of_draws",
     "moments_of_regression",
     "nodes_of_regression",
     "refit_regression",
+    "sums_of_regression",
 ]

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import digamma, polygamma
 
 from synrisk.errors import FitError
-from synrisk.executors import Executor
 from synrisk.fitting.laplace import Fitted
 from synrisk.fitting.numbers import CommonNumbers
-from synrisk.fitting.rows import Rows, lower_root
+from synrisk.fitting.rows import lower_root
+from synrisk.fitting.sums import Sums
 from synrisk.schema import FloatArray
 
 _LEAST_DF_OF_VARIANCE = 2.0  # up to here the coefficients have none
@@ -63,6 +62,41 @@ class ConjugatePosterior:
     df: float
     sum_of_squares: float
 
+    @classmethod
+    def of(cls, sums: Sums, prior: ConjugatePrior, what: str) -> ConjugatePosterior:
+        """Return the posterior given sums over rows, about the prior's mean."""
+        n_columns = len(prior.mean)
+        precision = prior.precision * np.eye(n_columns) + sums.gram
+        try:
+            np.linalg.cholesky(precision)
+        except np.linalg.LinAlgError:
+            flat = True
+        else:
+            flat = False
+        if flat:
+            raise FitError(
+                f"{what}: under a flat prior some coefficient is not settled by the records that "
+                "count; use a finite scale, or leave the predictor out."
+            )
+        shift = np.linalg.solve(precision, sums.products)
+        mean = prior.mean + shift
+        total = prior.df * prior.spread**2 + prior.precision * float(shift @ shift)
+        total += sums.squared_errors(mean)
+        n_flat = n_columns if prior.precision == 0.0 else 0
+        df = prior.df + sums.n_effective - n_flat
+        if df < _LEAST_DF:
+            raise FitError(
+                f"{what}: too few records, or too small weights, for {n_columns} coefficients "
+                "under this prior; use a finite scale, a df of 1 or more, or fewer predictors."
+            )
+        covariance = np.asarray(np.linalg.inv(precision), dtype=np.float64)
+        return cls(mean, covariance, df, total)
+
+    @property
+    def squares(self) -> tuple[float, float]:
+        """The sum of squares that is left, and about how many make it up."""
+        return self.sum_of_squares, self.df
+
     @property
     def is_concave(self) -> bool:
         """Whether the log density of log sigma is known to be concave."""
@@ -95,62 +129,13 @@ class ConjugatePosterior:
         """The scale that sigma is looked for about."""
         return float(np.sqrt(self.sum_of_squares / self.df))
 
-
-def posterior(
-    rows: Sequence[Rows], prior: ConjugatePrior, executor: Executor, what: str
-) -> ConjugatePosterior:
-    """Return the posterior given rows; sums run over chunks in their order."""
-    n_columns = len(prior.mean)
-
-    def moments(part: Rows) -> tuple[FloatArray, FloatArray, float]:
-        weighted = part.omega[:, None] * part.matrix
-        residual = part.y - part.matrix @ prior.mean
-        return weighted.T @ part.matrix, weighted.T @ residual, float(part.omega.sum())
-
-    precision = prior.precision * np.eye(n_columns)
-    projection, n_effective = np.zeros(n_columns), 0.0
-    for squares, products, weight in executor.map(moments, rows):
-        precision = precision + squares
-        projection = projection + products
-        n_effective += weight
-    try:
-        np.linalg.cholesky(precision)
-    except np.linalg.LinAlgError:
-        flat = True
-    else:
-        flat = False
-    if flat:
-        raise FitError(
-            f"{what}: under a flat prior some coefficient is not settled by the records that "
-            "count; use a finite scale, or leave the predictor out."
-        )
-    shift = np.linalg.solve(precision, projection)
-    mean = prior.mean + shift
-
-    def squared_errors(part: Rows) -> float:
-        return float(part.omega @ (part.y - part.matrix @ mean) ** 2)
-
-    total = prior.df * prior.spread**2 + prior.precision * float(shift @ shift)
-    for errors in executor.map(squared_errors, rows):
-        total += errors
-    n_flat = n_columns if prior.precision == 0.0 else 0
-    df = prior.df + n_effective - n_flat
-    if df < _LEAST_DF:
-        raise FitError(
-            f"{what}: too few records, or too small weights, for {n_columns} coefficients under "
-            "this prior; use a finite scale, a df of 1 or more, or fewer predictors."
-        )
-    covariance = np.asarray(np.linalg.inv(precision), dtype=np.float64)
-    return ConjugatePosterior(mean, covariance, df, total)
-
-
-def draw(known: ConjugatePosterior, numbers: CommonNumbers) -> Fitted:
-    """Draw sigma² by the inverse CDF and the coefficients given it, from common numbers."""
-    sigma = np.sqrt(known.sum_of_squares / numbers.chi_square(known.df))
-    root = lower_root(known.covariance)
-    coefficients = known.mean + sigma[:, None] * (numbers.z @ root.T)
-    theta = np.concatenate([coefficients, np.log(sigma)[:, None]], axis=1)
-    mode = np.append(known.mean, 0.5 * np.log(known.sum_of_squares / known.df))
-    n_draws = len(theta)
-    equal = np.full(n_draws, -np.log(n_draws))
-    return Fitted(theta, equal, mode, -np.inf, float(n_draws), True)
+    def draw(self, numbers: CommonNumbers) -> Fitted:
+        """Draw sigma² by the inverse CDF and the coefficients given it, from common numbers."""
+        sigma = np.sqrt(self.sum_of_squares / numbers.chi_square(self.df))
+        root = lower_root(self.covariance)
+        coefficients = self.mean + sigma[:, None] * (numbers.z @ root.T)
+        theta = np.concatenate([coefficients, np.log(sigma)[:, None]], axis=1)
+        mode = np.append(self.mean, 0.5 * np.log(self.sum_of_squares / self.df))
+        n_draws = len(theta)
+        equal = np.full(n_draws, -np.log(n_draws))
+        return Fitted(theta, equal, mode, -np.inf, float(n_draws), True)

@@ -14,9 +14,9 @@ where R is the sum of squares that least squares leaves and N = Σω.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Protocol
 
 import numpy as np
@@ -25,21 +25,24 @@ from synrisk.executors import Executor
 from synrisk.fitting.laplace import Fitted, NormalPrior
 from synrisk.fitting.numbers import CommonNumbers
 from synrisk.fitting.rows import Rows, lower_root
+from synrisk.fitting.sums import Sums
 from synrisk.schema import FloatArray
 
 _NULL = 1e-13  # eigenvalues below this share of the largest carry no data
 # Points of the tables of log sigma, refined twice: for draws, for moments, and for moments where
 # the log density is concave, so that no mode can be missed.
 _FOR_DRAWS, _FOR_MOMENTS, _IF_CONCAVE = (4001, 4001, 8001), (4001, 1001, 1001), (121, 201, 401)
+_IF_NORMAL = 121  # points where it is also nearly normal
 _DEEP = 45.0  # how far below its maximum the log density is tabulated
 _WIDE = 60.0  # log sigma is looked for so far to either side of log spread
-_HERMITE = 15
-_FEW, _NARROW, _SMALL_MOVE = 7, 0.02, 0.5  # nodes where log sigma is known well and hardly moves
-_LARGEST_MOVE = 0.8  # standard deviations of log sigma, for Gauss–Hermite
+_REACH = 11.0  # and where it is nearly normal so many standard deviations
+_LEAST_NORMAL = 100.0  # rows, for that
+_MOST_GAUSS = 15  # nodes
+_LARGEST_MOVE = 0.8  # standard deviations of log sigma, for a Gauss rule
 _STEP, _TAIL = 0.6, 7.0  # of the even grid, in standard deviations of log sigma
 _MOST_NODES = 2000
 _LEAST_LEFT = 1e-12  # of the sum of squares, without the furthest record
-_AGREE = 1e-9  # of the rule with twice the nodes
+_AGREE = 1e-9  # of a Gauss rule with the table, where a guess moves sigma most
 _NEAR = 0.3  # standard deviations, and of their logarithm
 _MOST_AT_ONCE = 1 << 22  # numbers in the covariances of a batch of draws
 
@@ -63,22 +66,40 @@ def _tabulate(
 
 
 def _centre(known: KnownGivenSigma) -> tuple[FloatArray, FloatArray, float, float]:
-    """Return log sigma at some points, their probabilities, the mean and standard deviation."""
-    sizes = _IF_CONCAVE if known.is_concave else _FOR_MOMENTS
-    grid, cumulative = _tabulate(known.log_density, known.spread, sizes)
-    p, middles = np.diff(cumulative), (grid[1:] + grid[:-1]) / 2
-    mean = float(p @ middles)
-    return middles, p, mean, float(np.sqrt(p @ (middles - mean) ** 2))
+    """Return log sigma at some points, their probabilities, the mean and standard deviation.
+
+    The trapezoidal rule, which is as good as exact for what ends so deep.
+    """
+    grid, log_p = _nearly_normal(known) if known.is_concave else (None, None)
+    if grid is None or log_p is None:
+        sizes = _IF_CONCAVE if known.is_concave else _FOR_MOMENTS
+        grid, _ = _tabulate(known.log_density, known.spread, sizes)
+        log_p = known.log_density(grid)
+    p = np.exp(log_p - log_p.max())
+    p /= p.sum()
+    mean = float(p @ grid)
+    return grid, p, mean, float(np.sqrt(p @ (grid - mean) ** 2))
+
+
+def _nearly_normal(
+    known: KnownGivenSigma,
+) -> tuple[FloatArray, FloatArray] | tuple[None, None]:
+    """Return points of log sigma and the log density there, if these are where it lies.
+
+    What is concave and lies so deep at both ends has nothing beyond them.
+    """
+    left, n = known.squares
+    if left <= 0 or n < _LEAST_NORMAL:
+        return None, None
+    middle, half = 0.5 * math.log(left / n), _REACH / math.sqrt(2.0 * n)
+    grid = np.linspace(middle - half, middle + half, _IF_NORMAL)
+    log_p = known.log_density(grid)
+    depth = log_p.max() - max(log_p[0], log_p[-1])
+    return (grid, log_p) if depth > _DEEP else (None, None)
 
 
 def _normalised(log_weight: FloatArray) -> FloatArray:
     return np.asarray(log_weight - np.logaddexp.reduce(log_weight))
-
-
-@cache
-def _hermite_rule(n: int) -> tuple[FloatArray, FloatArray]:
-    z, weight = np.polynomial.hermite_e.hermegauss(n)
-    return z, weight
 
 
 class KnownGivenSigma(Protocol):
@@ -87,6 +108,10 @@ class KnownGivenSigma(Protocol):
     @property
     def spread(self) -> float:
         """The scale that sigma is looked for about."""
+
+    @property
+    def squares(self) -> tuple[float, float]:
+        """The sum of squares that is left, and about how many make it up."""
 
     @property
     def is_concave(self) -> bool:
@@ -103,12 +128,12 @@ class KnownGivenSigma(Protocol):
 
 
 def quadrature(
-    known: KnownGivenSigma, rows: Sequence[Rows], reach: float, executor: Executor
+    known: KnownGivenSigma, sums: Sums, records: Sequence[Rows], reach: float, executor: Executor
 ) -> tuple[FloatArray, FloatArray]:
     """Return nodes of log sigma and the logs of their weights, which sum to one.
 
     The nodes must also serve where a record is taken out and a guess put in its place: an outlier
-    may move sigma by many standard deviations. Where none does, a few nodes of Gauss–Hermite are
+    may move sigma by many standard deviations. Where none does, a few nodes of a Gauss rule are
     enough; else an even grid covers where sigma may go (the trapezoidal rule, whose error for a
     normal density at this step is below 1e-15).
 
@@ -116,62 +141,118 @@ def quadrature(
     ----------
     known
         The posterior.
-    rows
-        What it was given.
+    sums
+        Over the rows that it was given.
+    records
+        The confidential records among them.
     reach
         How far guesses may lie from the truth.
     executor
-        Maps over the rows.
+        Maps over the records.
     """
-    points, _, mean, sd = _centre(known)
-    low, high = _moves(known, mean, rows, reach, executor)
-    furthest = max(low, high) / sd
-    if furthest < _LARGEST_MOVE:
-        n_nodes = _FEW if sd < _NARROW and furthest < _SMALL_MOVE else _HERMITE
-        nodes, log_weight = _hermite(known, mean, sd, n_nodes)
-        _, twice = _hermite(known, mean, sd, 2 * n_nodes)
-        apart = np.logaddexp.reduce(log_weight) - np.logaddexp.reduce(twice)
-        if abs(np.expm1(apart)) < _AGREE:
-            return nodes, _normalised(log_weight)
-    first = min(float(points[0]), mean - _TAIL * sd - low)
-    last = max(float(points[-1]), mean + _TAIL * sd + high)
+    points, p, mean, sd = _centre(known)
+    moves = _Moves.of(known, mean, sums, records, reach, executor)
+    if max(moves.fall, moves.rise) < _LARGEST_MOVE * sd:
+        rule = _gauss_rule(points, p, sd, moves)
+        if rule is not None:
+            return rule[0], np.log(rule[1])
+    first = min(float(points[0]), mean - _TAIL * sd - moves.fall)
+    last = max(float(points[-1]), mean + _TAIL * sd + moves.rise)
     n_nodes = min(_MOST_NODES, int(np.ceil((last - first) / (_STEP * sd))) + 1)
     nodes = np.linspace(first, last, n_nodes)
     return nodes, _normalised(known.log_density(nodes))
 
 
-def _hermite(
-    known: KnownGivenSigma, mean: float, sd: float, n_nodes: int
-) -> tuple[FloatArray, FloatArray]:
-    z, weight = _hermite_rule(n_nodes)
-    nodes = mean + sd * z
-    return nodes, known.log_density(nodes) + np.log(weight) + 0.5 * z * z
+@dataclass(frozen=True, repr=False)
+class _Moves:
+    """What taking a record out, and putting a guess in its place, does to sigma at most.
+
+    Attributes
+    ----------
+    log_sigma
+        About where it lies.
+    out, inside
+        The squared errors that go with the furthest record, and that come with a far guess, in
+        units of sigma².
+    total
+        The squared errors of all rows, in these.
+    """
+
+    log_sigma: float
+    out: float
+    inside: float
+    total: float
+
+    @classmethod
+    def of(
+        cls,
+        known: KnownGivenSigma,
+        log_sigma: float,
+        sums: Sums,
+        records: Sequence[Rows],
+        reach: float,
+        executor: Executor,
+    ) -> _Moves:
+        mean, covariance = (part[0] for part in known.given(np.array([log_sigma])))
+        sigma2 = float(np.exp(2.0 * log_sigma))
+
+        def furthest(part: Rows) -> tuple[float, float]:
+            squares = part.omega * (part.y - part.matrix @ mean) ** 2
+            projected = part.matrix @ covariance
+            leverage = part.omega / sigma2 * np.einsum("ij,ij->i", projected, part.matrix)
+            alone = float((squares / np.maximum(1.0 - leverage, 1e-6)).max())
+            return alone, float(part.omega.max())
+
+        found = list(executor.map(furthest, records))
+        out, heaviest = (max(of_parts) for of_parts in zip(*found, strict=True))
+        inside = (np.sqrt(out) + np.sqrt(heaviest) * reach) ** 2
+        total = sums.squared_errors(mean)
+        return cls(log_sigma, out / sigma2, float(inside) / sigma2, total / sigma2)
+
+    @property
+    def fall(self) -> float:
+        """How far log sigma falls without the furthest record."""
+        return -0.5 * math.log(max(1.0 - self.out / self.total, _LEAST_LEFT))
+
+    @property
+    def rise(self) -> float:
+        """How far log sigma rises with a far guess."""
+        return 0.5 * math.log1p(self.inside / self.total)
+
+    def factors(self, log_sigma: FloatArray) -> FloatArray:
+        """Return what the two multiply the density by, ``(2, point)``."""
+        inverse = np.expm1(2.0 * (self.log_sigma - log_sigma))
+        return np.exp(0.5 * np.array([self.out, -self.inside])[:, None] * inverse)
 
 
-def _moves(
-    known: KnownGivenSigma,
-    log_sigma: float,
-    rows: Sequence[Rows],
-    reach: float,
-    executor: Executor,
-) -> tuple[float, float]:
-    """Return how far log sigma falls without the furthest record, and rises with a far guess."""
-    mean, covariance = (part[0] for part in known.given(np.array([log_sigma])))
-    sigma2 = float(np.exp(2.0 * log_sigma))
+def _gauss_rule(
+    points: FloatArray, p: FloatArray, sd: float, moves: _Moves
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return the fewest nodes, and their weights, that serve wherever sigma may go.
 
-    def furthest(part: Rows) -> tuple[float, float, float]:
-        squares = part.omega * (part.y - part.matrix @ mean) ** 2
-        leverage = part.omega / sigma2 * ((part.matrix @ covariance) * part.matrix).sum(axis=1)
-        alone = float((squares / np.maximum(1.0 - leverage, 1e-6)).max())
-        return alone, float(squares.sum()), float(part.omega.max())
-
-    largest, total, heaviest = 0.0, 0.0, 0.0
-    for of_part, sum_of_part, weight in executor.map(furthest, rows):
-        largest, total = max(largest, of_part), total + sum_of_part
-        heaviest = max(heaviest, weight)
-    low = -0.5 * np.log(max(1.0 - largest / total, _LEAST_LEFT))
-    high = 0.5 * np.log1p((np.sqrt(largest) + np.sqrt(heaviest) * reach) ** 2 / total)
-    return float(low), float(high)
+    The rule is that of the density itself, by the recurrence of its orthogonal polynomials
+    (Stieltjes). It is tried where a record or a guess moves sigma most, from as many nodes on as a
+    normal density would need.
+    """
+    x = (points - points.mean()) / sd
+    wanted = moves.factors(points) @ p
+    jacobi, norm = np.zeros((_MOST_GAUSS, _MOST_GAUSS)), 1.0
+    before, now = np.zeros(len(x)), np.ones(len(x))
+    error = 1.0
+    for n in range(_MOST_GAUSS):
+        jacobi[n, n] = float(p * now * now @ x) / norm
+        error *= 0.5 * (max(moves.fall, moves.rise) / sd) ** 2 / (2 * n + 1)  # of n + 1 nodes
+        if error < _AGREE:
+            z, vectors = np.linalg.eigh(jacobi[: n + 1, : n + 1])
+            nodes, weight = points.mean() + sd * z, vectors[0] ** 2
+            if (np.abs(moves.factors(nodes) @ weight / wanted - 1.0) < _AGREE).all():
+                return nodes, weight
+        if n + 1 < _MOST_GAUSS:
+            beside = jacobi[n, n - 1] ** 2 if n else 0.0
+            before, now = now, (x - jacobi[n, n]) * now - beside * before
+            norm, last = float(p @ (now * now)), norm
+            jacobi[n, n + 1] = jacobi[n + 1, n] = math.sqrt(norm / last)
+    return None
 
 
 @dataclass(frozen=True, repr=False)
@@ -199,32 +280,20 @@ class GaussianPosterior:
     spread: float
 
     @classmethod
-    def of(
-        cls, rows: Sequence[Rows], prior: NormalPrior, spread: float, executor: Executor
-    ) -> GaussianPosterior:
-        """Return the posterior given rows; sums run over chunks in their order."""
-
-        def moments(part: Rows) -> tuple[FloatArray, FloatArray, float]:
-            weighted = part.omega[:, None] * part.matrix
-            residual = part.y - part.matrix @ prior.mean
-            return weighted.T @ part.matrix, weighted.T @ residual, float(part.omega.sum())
-
-        n_columns = len(prior.mean)
-        gram, products, n_effective = np.zeros((n_columns, n_columns)), np.zeros(n_columns), 0.0
-        for squares, projected, weight in executor.map(moments, rows):
-            gram, products = gram + squares, products + projected
-            n_effective += weight
-        values, vectors = np.linalg.eigh(prior.sd[:, None] * gram * prior.sd)
+    def of(cls, sums: Sums, prior: NormalPrior, spread: float) -> GaussianPosterior:
+        """Return the posterior given sums over rows, about the prior's mean."""
+        values, vectors = np.linalg.eigh(prior.sd[:, None] * sums.gram * prior.sd)
         values = np.where(values > _NULL * max(float(values.max()), 0.0), values, 0.0)
         scaled = prior.sd[:, None] * vectors
-        projection = np.where(values > 0, scaled.T @ products, 0.0)
+        projection = np.where(values > 0, scaled.T @ sums.products, 0.0)
         fitted = prior.mean + scaled @ (projection / np.where(values > 0, values, 1.0))
+        left = sums.squared_errors(fitted)
+        return cls(prior, sums.n_effective, left, values, scaled, projection, spread)
 
-        def squared_errors(part: Rows) -> float:
-            return float(part.omega @ (part.y - part.matrix @ fitted) ** 2)
-
-        left = float(sum(executor.map(squared_errors, rows)))
-        return cls(prior, n_effective, left, values, scaled, projection, spread)
+    @property
+    def squares(self) -> tuple[float, float]:
+        """The sum of squares that is left, and about how many make it up."""
+        return self.left, self.n_effective
 
     @property
     def is_concave(self) -> bool:

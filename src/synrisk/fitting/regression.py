@@ -18,7 +18,6 @@ from synrisk.design import Design
 from synrisk.errors import FitError, OptionError
 from synrisk.executors import Executor, Serial
 from synrisk.families import Family
-from synrisk.fitting import conjugate
 from synrisk.fitting.checks import (
     has_one_outcome,
     refuse_certain_response,
@@ -28,14 +27,16 @@ from synrisk.fitting.checks import (
     separation_notes,
     variance_inflation,
 )
+from synrisk.fitting.conjugate import ConjugatePosterior, ConjugatePrior
 from synrisk.fitting.evidence import Evidence, evidence_at
-from synrisk.fitting.gaussian import GaussianPosterior, KnownGivenSigma, quadrature
+from synrisk.fitting.gaussian import GaussianPosterior, quadrature
 from synrisk.fitting.importance import LEAST_JUDGED
 from synrisk.fitting.laplace import Fitted, NormalPrior, Problem, find_mode, laplace
 from synrisk.fitting.numbers import CommonNumbers
 from synrisk.fitting.nuts import nuts
 from synrisk.fitting.rows import Rows, Standardisation, all_chunks
 from synrisk.fitting.scaling import Scales, resolve_priors
+from synrisk.fitting.sums import Sums
 from synrisk.likelihood import Nodes
 from synrisk.plan import Regression
 from synrisk.posterior import Posterior, parameter_names
@@ -228,20 +229,55 @@ def refit_regression(
     return Refit(task.posterior(fitted, names), fitted.khat, fitted.ess, fitted.reliable)
 
 
-def nodes_of_regression(
+def sums_of_regression(
     regression: Regression,
     variable: Variable,
     fit: Fit,
     tables: Sequence[tuple[FloatArray, FloatArray, FloatArray]],
+    executor: Executor,
+) -> Sums:
+    """Return what the exact posterior of a gaussian regression takes from the rows of tables.
+
+    Arguments are those of `refit_regression`.
+    """
+    task, rows = _frozen(regression, variable, fit, tables)
+    return task.sums(rows, _worth_of(rows, executor))
+
+
+def nodes_of_regression(
+    regression: Regression,
+    variable: Variable,
+    fit: Fit,
+    sums: Sums,
+    records: tuple[FloatArray, FloatArray, FloatArray],
     reach: float,
     executor: Executor,
 ) -> Nodes:
     """Return the exact posterior of a gaussian regression as a sum over nodes of sigma.
 
-    Arguments are those of `refit_regression`, and how far guesses may lie from the truth.
+    Parameters
+    ----------
+    regression, variable, fit, executor
+        As in `refit_regression`.
+    sums
+        Over the rows that it is given.
+    records
+        The table of the confidential records among these.
+    reach
+        How far guesses may lie from the truth.
     """
-    task, rows = _frozen(regression, variable, fit, tables)
-    return task.nodes(rows, reach, _worth_of(rows, executor))
+    task, rows = _frozen(regression, variable, fit, [records])
+    return task.nodes(sums, rows, reach, _worth_of(rows, executor))
+
+
+def moments_by_sums(
+    regression: Regression, variable: Variable, fit: Fit, sums: Sums
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return the mean and the covariance of the exact posterior of a gaussian regression.
+
+    Parameters are standardised, sigma in logs; None where there is no covariance.
+    """
+    return _frozen(regression, variable, fit, [])[0].known_given_sigma(sums).moments()
 
 
 def moments_of_regression(
@@ -251,19 +287,16 @@ def moments_of_regression(
     tables: Sequence[tuple[FloatArray, FloatArray, FloatArray]],
     executor: Executor,
     near: tuple[FloatArray, FloatArray] | None = None,
-) -> tuple[FloatArray, FloatArray] | None:
-    """Return the centre and the covariance of the posterior given the rows of several tables.
+) -> tuple[FloatArray, FloatArray]:
+    """Return the mode of the posterior given the rows of several tables, and the covariance there.
 
     Arguments are those of `refit_regression`, and what was returned for other rows, if anything.
-    Parameters are standardised, sigma in logs. They are exact, or the mode and the curvature
-    there; None where there is no covariance.
+    Parameters are standardised, sigma in logs.
     """
     task, rows = _frozen(regression, variable, fit, tables)
-    if fit.engine != "exact":
-        start = task.start() if near is None else near[0]
-        mode, precision = find_mode(task.problem(rows, executor), start)
-        return mode, np.asarray(np.linalg.inv(precision))
-    return task.known_given_sigma(rows, _worth_of(rows, executor)).moments()
+    start = task.start() if near is None else near[0]
+    mode, precision = find_mode(task.problem(rows, executor), start)
+    return mode, np.asarray(np.linalg.inv(precision))
 
 
 def _worth_of(rows: Sequence[Rows], executor: Executor) -> Executor:
@@ -353,49 +386,43 @@ class _Task:
         judged: CommonNumbers,
         executor: Executor,
     ) -> Fitted:
-        if isinstance(self.priors, Conjugate):
-            known = conjugate.posterior(
-                rows, self._conjugate_prior(self.priors), executor, self.what
-            )
-            return conjugate.draw(known, numbers)
-        prior = self._normal_prior(self.priors)
         if self.engine == "exact":
-            return self._gaussian(rows, prior, executor).draw(numbers)
+            return self.known_given_sigma(self.sums(rows, executor)).draw(numbers)
         problem = self.problem(rows, executor)
         if self.engine == "nuts":
             n_rows = sum(len(part.y) for part in rows)
             return nuts(problem, self.start(), len(numbers.u), _nuts_seed(numbers, n_rows))
         fitted = laplace(problem, self.start(), numbers, judged)
         if self.family.on_response_scale:  # k̂ does not see a second mode or a tail that was missed
-            good = self._gaussian(rows, prior, executor).agrees(fitted)
-            fitted = replace(fitted, reliable=fitted.reliable and good)
+            sums = self.sums(rows, executor)
+            exact = GaussianPosterior.of(sums, problem.prior, self.scales.spread)
+            fitted = replace(fitted, reliable=fitted.reliable and exact.agrees(fitted))
         return fitted
 
     def problem(self, rows: Sequence[Rows], executor: Executor) -> Problem:
         """Return the posterior given rows, under normal priors."""
-        if isinstance(self.priors, Conjugate):
+        prior = self._prior
+        if isinstance(prior, ConjugatePrior):
             raise OptionError(f"{self.what}: the conjugate prior is drawn from exactly.")
-        prior = self._normal_prior(self.priors)
         return Problem(
             self.family, self.n_predictors, rows, prior, executor, self.what, self.scales.spread
         )
 
-    def _gaussian(
-        self, rows: Sequence[Rows], prior: NormalPrior, executor: Executor
-    ) -> GaussianPosterior:
-        return GaussianPosterior.of(rows, prior, self.scales.spread, executor)
+    def sums(self, rows: Sequence[Rows], executor: Executor) -> Sums:
+        """Return what a gaussian posterior takes from rows."""
+        return Sums.of(rows, self._prior.mean, executor)
 
-    def known_given_sigma(self, rows: Sequence[Rows], executor: Executor) -> KnownGivenSigma:
-        """Return the posterior of a gaussian model."""
-        if isinstance(self.priors, Conjugate):
-            prior = self._conjugate_prior(self.priors)
-            return conjugate.posterior(rows, prior, executor, self.what)
-        return self._gaussian(rows, self._normal_prior(self.priors), executor)
+    def known_given_sigma(self, sums: Sums) -> GaussianPosterior | ConjugatePosterior:
+        """Return the posterior of a gaussian model, whose coefficients are normal given sigma."""
+        prior = self._prior
+        if isinstance(prior, ConjugatePrior):
+            return ConjugatePosterior.of(sums, prior, self.what)
+        return GaussianPosterior.of(sums, prior, self.scales.spread)
 
-    def nodes(self, rows: Sequence[Rows], reach: float, executor: Executor) -> Nodes:
+    def nodes(self, sums: Sums, records: Sequence[Rows], reach: float, executor: Executor) -> Nodes:
         """Return a gaussian posterior as a sum over nodes of sigma."""
-        known = self.known_given_sigma(rows, executor)
-        log_sigma, log_weight = quadrature(known, rows, reach, executor)
+        known = self.known_given_sigma(sums)
+        log_sigma, log_weight = quadrature(known, sums, records, reach, executor)
         mean, covariance = known.given(log_sigma)
         return Nodes(
             log_weight,
@@ -432,22 +459,22 @@ class _Task:
         logs = np.full(len(self.family.auxiliary), math.log(self.scales.spread))
         return np.concatenate([start.ravel(), logs])
 
-    def _normal_prior(self, priors: tuple[Normal | Exponential, ...]) -> NormalPrior:
-        normals = [prior for prior in priors if isinstance(prior, Normal)]
-        rates = [prior.rate for prior in priors if isinstance(prior, Exponential)]
+    @property
+    def _prior(self) -> NormalPrior | ConjugatePrior:
+        if isinstance(self.priors, Conjugate):
+            mean = np.zeros(self.n_columns)
+            if self.standardisation.intercept is not None:
+                mean[self.standardisation.intercept] = self.scales.centre
+            return ConjugatePrior(
+                mean, float(self.priors.scale), float(self.priors.df), self.scales.spread
+            )
+        normals = [prior for prior in self.priors if isinstance(prior, Normal)]
+        rates = [prior.rate for prior in self.priors if isinstance(prior, Exponential)]
         spread = np.tile(self.standardisation.spread, self.n_predictors)
         return NormalPrior(
             np.array([prior.mean for prior in normals]) * spread,
             np.array([prior.sd for prior in normals]) * spread,
             np.array(rates, dtype=np.float64),
-        )
-
-    def _conjugate_prior(self, prior: Conjugate) -> conjugate.ConjugatePrior:
-        mean = np.zeros(self.n_columns)
-        if self.standardisation.intercept is not None:
-            mean[self.standardisation.intercept] = self.scales.centre
-        return conjugate.ConjugatePrior(
-            mean, float(prior.scale), float(prior.df), self.scales.spread
         )
 
 
