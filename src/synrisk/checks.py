@@ -31,6 +31,8 @@ from synrisk.synthesizer import Synthesizer
 
 TAIL = 1e-3  # of χ², on either side
 _RADIUS = 1e-3  # in standard deviations of each variable
+_BEYOND = 1.001  # of it, so that rounding leaves no candidate out
+_MOST_CANDIDATES = 16  # a row; where there are more, a tree is faster
 _CHANCE = 4.0  # standard deviations of a difference of counts
 _MORE_COPIES = 0.01  # share of rows beyond what the confidential data have among themselves
 _NEARLY_ALL = 0.9  # of the rows
@@ -331,19 +333,26 @@ def _copies(
     for number, dataset in enumerate(release, 1):
         values = np.column_stack([dataset.columns[name] for name in names])
         exact, near = own.count(values, 1, executor)
-        share = len(values) / own.tree.n
+        share = len(values) / len(own.points)
         rows.append(
             Copies(number, len(values), exact, near, share * own.n_exact, share * own.n_near)
         )
     return tuple(rows)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Neighbours:
-    """The confidential records by their place, and how many lie at or near another."""
+    """The confidential records by their place, and how many lie at or near another.
 
-    tree: cKDTree
+    Attributes
+    ----------
+    points
+        In units of `spread`, sorted by the column `by`, which parts them best.
+    """
+
+    points: FloatArray
     spread: FloatArray
+    by: int
     n_exact: int = 0
     n_near: int = 0
 
@@ -353,23 +362,60 @@ class _Neighbours:
         with np.errstate(over="ignore"):
             spread = values.std(axis=0)
         spread = np.where((spread > 0) & np.isfinite(spread), spread, 1.0)
-        # Without balance the tree is made faster, and a search so near hardly needs it.
-        tree = cKDTree(values / spread, compact_nodes=False, balanced_tree=False)
+        points = values / spread
+        by = int(np.argmin([_n_repeated(column) for column in points.T]))
+        ordered = points[np.argsort(points[:, by])]
         # A record's first is itself.
-        return cls(tree, spread, *cls(tree, spread).count(values, 2, executor))
+        return cls(ordered, spread, by, *cls(ordered, spread, by).count(values, 2, executor))
+
+    @cached_property
+    def tree(self) -> cKDTree:
+        # Without balance it is made faster, and a search so near hardly needs it.
+        return cKDTree(self.points, compact_nodes=False, balanced_tree=False)
 
     def count(self, values: FloatArray, k: int, executor: Executor) -> tuple[int, int]:
-        """Return how many rows have a k-th record at their place, and how many near it."""
-        bound = np.nextafter(_RADIUS, 1.0)  # what is found is nearer than that
+        """Return how many rows have k records at their place, and how many have k near it."""
 
         def in_part(rows: slice) -> tuple[int, int]:
             points = values[rows] / self.spread
-            found = self.tree.query(points, k=[k], p=np.inf, distance_upper_bound=bound)
-            nearest = np.asarray(found[0])
-            return int((nearest == 0).sum()), int((nearest <= _RADIUS).sum())
+            found = self._among_candidates(points, k)
+            return self._by_tree(points, k) if found is None else found
 
         counts = list(executor.map(in_part, chunks(len(values))))
         return sum(exact for exact, _ in counts), sum(near for _, near in counts)
+
+    def _among_candidates(self, points: FloatArray, k: int) -> tuple[int, int] | None:
+        """Count among records that are near in the sorted column; None where these are many."""
+        own = np.ascontiguousarray(self.points[:, self.by])
+        points = points[np.argsort(points[:, self.by])]
+        place = np.ascontiguousarray(points[:, self.by])
+        first = np.searchsorted(own, place - _BEYOND * _RADIUS)
+        n_found = np.searchsorted(own, place + _BEYOND * _RADIUS, side="right") - first
+        ends = np.cumsum(n_found)
+        if ends[-1] > _MOST_CANDIDATES * len(points):
+            return None
+        rows = np.repeat(np.arange(len(points)), n_found)
+        records = np.arange(len(rows)) + np.repeat(first - ends + n_found, n_found)
+        distance = np.zeros(len(rows))
+        # The sorted column comes last: it parts no candidates.
+        for column in sorted(range(points.shape[1]), key=lambda one: one == self.by):
+            apart = np.abs(points[rows, column] - self.points[records, column])
+            distance = np.maximum(distance, apart)
+            near = distance <= _RADIUS
+            rows, records, distance = rows[near], records[near], distance[near]
+        exact = np.bincount(rows[distance == 0])
+        return int((exact >= k).sum()), int((np.bincount(rows) >= k).sum())
+
+    def _by_tree(self, points: FloatArray, k: int) -> tuple[int, int]:
+        bound = np.nextafter(_RADIUS, 1.0)  # what is found is nearer than that
+        found = self.tree.query(points, k=[k], p=np.inf, distance_upper_bound=bound)
+        nearest = np.asarray(found[0])
+        return int((nearest == 0).sum()), int((nearest <= _RADIUS).sum())
+
+
+def _n_repeated(column: FloatArray) -> int:
+    """Return how many values stand before."""
+    return len(column) - len(np.unique(column))
 
 
 def _agreements(synthesizer: Synthesizer, release: Sequence[Released]) -> tuple[Agreement, ...]:
