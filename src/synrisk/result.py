@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from synrisk.elimination import LOST, marginals_and_counts
+from synrisk.likelihood import cells_within
 from synrisk.schema import BoolArray, FloatArray, IntArray
 
 TIE = 1e-9  # log posteriors closer than this are tied
@@ -52,6 +54,20 @@ class ErrorArrays:
             np.empty(n_records),
             np.empty(n_records),
             np.empty(n_records, dtype=bool),
+        )
+
+    @classmethod
+    def none(cls, ranks: FloatArray, n_variables: int) -> ErrorArrays:
+        """Return those of exact numbers; `ranks` are what ties leave open, ``(record, 2)``."""
+        n_records = len(ranks)
+        return cls(
+            np.zeros((n_records, 1 + n_variables)),
+            np.ascontiguousarray(ranks[:, 0]),
+            np.ascontiguousarray(ranks[:, 1]),
+            np.zeros(n_records),
+            np.full(n_records, np.inf),
+            np.full(n_records, np.nan),
+            np.ones(n_records, dtype=bool),
         )
 
     @classmethod
@@ -207,21 +223,40 @@ def _first_best(marginal: FloatArray) -> IntArray:
     return np.asarray(np.argmax(marginal >= top * (1.0 - TIE), axis=1), dtype=np.int64)
 
 
+@dataclass(frozen=True, repr=False)
+class Extremes:
+    """What else a summary finds, for the errors.
+
+    Attributes
+    ----------
+    ranks
+        The lowest and the highest rank of the truth that ties leave open, ``(record, 2)``.
+    ends
+        The cells with the smallest and the largest log likelihood among the guesses that a record
+        has, ``(record, 2)``; or ``(0, 2)`` where they were not asked for.
+    """
+
+    ranks: FloatArray
+    ends: IntArray
+
+
 def summarise(
-    log_likelihood: FloatArray,
+    tables: Sequence[FloatArray],
+    axes: Sequence[tuple[int, ...]],
     log_prior: FloatArray,
     truth: IntArray,
     shape: tuple[int, ...],
     *,
     keep: bool,
     with_ends: bool,
-) -> tuple[RiskArrays, IntArray]:
+) -> tuple[RiskArrays, Extremes]:
     """Reduce the joint posterior of a block of records to what is reported of each.
 
     Parameters
     ----------
-    log_likelihood
-        Over the joint grid, ``(record, cell)``; overwritten by the log posterior.
+    tables, axes
+        Log likelihoods, ``(record, cell)`` each over a grid of some axes: their sum is that over
+        the joint grid. One over all axes may be overwritten.
     log_prior
         ``(record, cell)``, or ``(1, cell)`` where all records share it.
     truth
@@ -231,35 +266,38 @@ def summarise(
     keep
         Whether to keep the joint posterior.
     with_ends
-        Whether to look for `ends`.
-
-    Returns
-    -------
-    arrays, ends
-        The results, and the cells with the smallest and the largest log likelihood among the
-        guesses that a record has, ``(record, 2)``; else ``(0, 2)``.
+        Whether to look for `Extremes.ends`.
     """
     from synrisk.kernels import record_kernels
 
-    n_records = len(truth)
+    n_records, every = len(truth), tuple(range(len(shape)))
     starts = np.concatenate([[0], np.cumsum(shape)]).astype(np.int64)
     true_cell = np.ravel_multi_index(tuple(truth.T), shape).astype(np.int64)
-    probability, prior, rank, log_odds_range = (np.empty(n_records) for _ in range(4))
+    *others, whole = sorted(range(len(tables)), key=lambda k: len(axes[k]))
+    if axes[whole] == every:
+        joint = np.ascontiguousarray(tables[whole])
+    else:
+        joint, others = np.zeros((n_records, math.prod(shape))), [*others, whole]
+    beside = _side_by_side([tables[k] for k in others], [axes[k] for k in others], shape, n_records)
+    probability, prior, log_odds_range = (np.empty(n_records) for _ in range(3))
+    ranks = np.empty((n_records, 2))
     ends = np.empty((n_records if with_ends else 0, 2), dtype=np.int64)
     n_guesses = np.empty(n_records, dtype=np.int64)
     best = np.zeros((n_records, len(shape)), dtype=np.int64)
     marginals = np.empty((n_records, starts[-1]))
     prior_marginals = np.empty((n_records, len(shape)))
     record_kernels().summarise(
-        log_likelihood,
+        joint,
+        *beside,
         np.ascontiguousarray(log_prior),
         true_cell,
         np.ascontiguousarray(truth),
         starts,
         TIE,
+        keep,
         probability,
         prior,
-        rank,
+        ranks,
         n_guesses,
         marginals,
         prior_marginals,
@@ -270,13 +308,38 @@ def summarise(
     arrays = RiskArrays(
         probability,
         prior,
-        rank,
+        (ranks[:, 0] + ranks[:, 1]) / 2.0,
         n_guesses,
         tuple(np.split(marginals, starts[1:-1], axis=1)),
         prior_marginals,
         best,
         log_odds_range,
         None,
-        log_likelihood.reshape(n_records, *shape) if keep else None,
+        joint.reshape(n_records, *shape) if keep else None,
     )
-    return arrays, ends
+    return arrays, Extremes(ranks, ends)
+
+
+def _side_by_side(
+    tables: Sequence[FloatArray],
+    axes: Sequence[tuple[int, ...]],
+    shape: tuple[int, ...],
+    n_records: int,
+) -> tuple[FloatArray, IntArray, IntArray]:
+    """Lay tables side by side, for a kernel to add them.
+
+    Return them, where the numbers for each cell of all axes but the last begin, and whether they
+    lie along the last.
+    """
+    last = len(shape) - 1
+    n_cells = math.prod(shape[:last])
+    along = np.array([last in some for some in axes], dtype=np.int64)
+    bases = np.zeros((len(tables), n_cells), dtype=np.int64)
+    first = 0
+    for k, (table, some) in enumerate(zip(tables, axes, strict=True)):
+        without = tuple(axis for axis in some if axis != last)
+        size = shape[last] if along[k] else 1
+        bases[k] = first + size * cells_within(tuple(range(last)), without, shape)
+        first += table.shape[1]
+    flat = np.concatenate(tables, axis=1) if tables else np.zeros((n_records, 0))
+    return flat, bases, along

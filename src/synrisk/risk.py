@@ -27,7 +27,7 @@ from synrisk.likelihood import (
     log_joint_paired,
 )
 from synrisk.model import Model
-from synrisk.result import RiskArrays, summarise, summarise_tables
+from synrisk.result import ErrorArrays, RiskArrays, summarise, summarise_tables
 from synrisk.schema import BoolArray, Columns, FloatArray, IntArray
 from synrisk.synthesizer import Synthesizer
 from synrisk.uncertainty import errors_of
@@ -169,28 +169,28 @@ class Evaluation:
             else None
             for one, block in zip(estimates, blocks, strict=True)
         ]
-        log_likelihood = self._log_likelihood(blocks, estimates, totals)
+        tables, axes = self._tables_and_axes(blocks, estimates, totals)
         log_prior = self._log_prior(rows, blocks, estimates)
         truth = np.stack([grid.truth[rows] for grid in self.grids], axis=1)
         flat_prior = log_prior.reshape(len(log_prior), -1)
-        keep = keep_joint or with_errors
-        result, ends = summarise(
-            log_likelihood, flat_prior, truth, self.shape, keep=keep, with_ends=drawn
+        result, extremes = summarise(
+            tables, axes, flat_prior, truth, self.shape, keep=keep_joint or drawn, with_ends=drawn
         )
         if not with_errors:
             return result
-        assert result.joint is not None  # noqa: S101 - it was asked for
-        log_posterior = result.joint.reshape(len(truth), -1)
-        errors = errors_of(
-            log_posterior,
-            ends,
-            truth,
-            self.shape,
-            blocks,
-            estimates,
-            totals,
-            prior_from_draws=isinstance(self.prior, FromModel),
-        )
+        errors = ErrorArrays.none(extremes.ranks, len(self.shape))
+        if drawn:
+            assert result.joint is not None  # noqa: S101 - it was asked for
+            errors = errors_of(
+                result.joint.reshape(len(truth), -1),
+                extremes.ends,
+                truth,
+                self.shape,
+                blocks,
+                estimates,
+                totals,
+                prior_from_draws=isinstance(self.prior, FromModel),
+            )
         return replace(result, errors=errors, joint=result.joint if keep_joint else None)
 
     def log_joint(self, row: int) -> FloatArray:
@@ -233,34 +233,21 @@ class Evaluation:
             total += measure.reshape(n_records, *own)
         return normalised(total, joint_present(self.grids, rows))
 
-    def _log_likelihood(
+    def _tables_and_axes(
         self,
         blocks: Sequence[ModelBlock],
         estimates: Sequence[ModelEstimate],
         totals: Sequence[FloatArray | None],
-    ) -> FloatArray:
+    ) -> tuple[list[FloatArray], list[tuple[int, ...]]]:
+        """Return log likelihoods whose sum is that over the joint grid, and their axes."""
         if self.paired:
             paired = [one for one in self.estimates if isinstance(one, Importance)]
             log_v = np.sum([one.draws.log_v for one in paired], axis=0)
             log_g = relative(np.sum([one.log_g for one in paired], axis=0), log_v)
-            return log_joint_paired(blocks, [one.draws for one in paired], log_g, self.shape)
-        n_records = len(blocks[0].truth)
-        tables = [
-            table.reshape(
-                n_records, *(n if axis in block.axes else 1 for axis, n in enumerate(self.shape))
-            )
-            for block, table in zip(
-                blocks, self._log_tables(blocks, estimates, totals), strict=True
-            )
-        ]
-        tables.sort(key=lambda table: -table.size)  # the others are added into the largest
-        total = tables[0]
-        for table in tables[1:]:
-            if np.broadcast_shapes(total.shape, table.shape) == total.shape:
-                total += table
-            else:
-                total = total + table
-        return np.ascontiguousarray(total).reshape(n_records, -1)
+            joint = log_joint_paired(blocks, [one.draws for one in paired], log_g, self.shape)
+            return [joint], [tuple(range(len(self.shape)))]
+        tables = self._log_tables(blocks, estimates, totals)
+        return tables, [block.axes for block in blocks]
 
     def _log_tables(
         self,

@@ -39,8 +39,7 @@ def errors_of(
     log_posterior
         Over the joint grid, ``(record, cell)``.
     ends
-        The cells with the smallest and the largest log likelihood, ``(record, 2)``; not needed
-        where every estimate is exact.
+        The cells with the smallest and the largest log likelihood, ``(record, 2)``.
     truth
         The index of the truth on every axis, ``(record, axis)``.
     shape

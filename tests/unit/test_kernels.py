@@ -372,11 +372,20 @@ def test_cells_within():
     assert cells_within((0, 1, 2), (0, 1, 2), shape).tolist() == cells.ravel().tolist()
 
 
-def test_summaries_equal_plain_numpy():
+@pytest.mark.parametrize(
+    "axes", [[(0, 1, 2)], [(0,), (0, 1), (0, 1, 2)], [(0,), (0, 1), (0, 2)], [(0,), (1,), (2,)]]
+)
+def test_summaries_equal_plain_numpy(axes):
     rng = np.random.default_rng(0)
     n, shape = 9, (3, 2, 4)
-    log_likelihood = rng.normal(scale=2.0, size=(n, 24))
-    log_likelihood[3] = 0.0  # all tied
+    sizes = [[size if axis in some else 1 for axis, size in enumerate(shape)] for some in axes]
+    tables = [rng.normal(scale=2.0, size=(n, np.prod(size))) for size in sizes]
+    for table in tables:
+        table[3] = 0.0  # all tied
+    log_likelihood = np.zeros((n, *shape))
+    for table, size in zip(tables, sizes, strict=True):
+        log_likelihood += table.reshape(n, *size)
+    log_likelihood = log_likelihood.reshape(n, -1)
     prior = rng.dirichlet(np.ones(24), size=n)
     prior[5, 7] = 0.0
     prior[5] /= prior[5].sum()
@@ -387,14 +396,13 @@ def test_summaries_equal_plain_numpy():
     log_p = log_prior + log_likelihood
     log_p -= logsumexp(log_p, axis=1, keepdims=True)
     p = np.exp(log_p).reshape(n, *shape)
-    found, ends = summarise(
-        log_likelihood.copy(), log_prior, truth, shape, keep=True, with_ends=True
-    )
+    found, extremes = summarise(tables, axes, log_prior, truth, shape, keep=True, with_ends=True)
+    ends = extremes.ends
     present = np.where(prior > 0, log_likelihood, np.nan)
     np.testing.assert_array_equal(ends[:, 0], np.nanargmin(present, axis=1))
     np.testing.assert_array_equal(ends[:, 1], np.nanargmax(present, axis=1))
     between = np.nanmax(present, axis=1) - np.nanmin(present, axis=1)
-    np.testing.assert_array_equal(found.log_odds_range, between)
+    np.testing.assert_allclose(found.log_odds_range, between, rtol=1e-14, atol=1e-14)
     index = (np.arange(n), *truth.T)
     np.testing.assert_allclose(found.probability, p[index], rtol=1e-13)
     np.testing.assert_allclose(found.prior, prior.reshape(p.shape)[index], rtol=1e-13)
@@ -402,6 +410,8 @@ def test_summaries_equal_plain_numpy():
         difference = log_p - log_p.reshape(p.shape)[index][:, None]
     rank = (difference > TIE).sum(axis=1) + ((np.abs(difference) <= TIE).sum(axis=1) + 1) / 2
     np.testing.assert_array_equal(found.rank, rank)
+    np.testing.assert_array_equal(extremes.ranks[:, 0], 1 + (difference > TIE).sum(axis=1))
+    np.testing.assert_array_equal(extremes.ranks[:, 1], (difference >= -TIE).sum(axis=1))
     np.testing.assert_array_equal(found.n_guesses, [24 - (i == 5) for i in range(n)])
     for axis in range(3):
         others = tuple(1 + a for a in range(3) if a != axis)
@@ -416,7 +426,9 @@ def test_one_cell_that_is_no_number_makes_its_record_none():
     log_likelihood = np.random.default_rng(0).normal(size=(3, 19))
     log_likelihood[1, 4] = np.nan
     truth, log_prior = np.zeros((3, 1), dtype=np.int64), np.full((1, 19), -np.log(19.0))
-    found, _ = summarise(log_likelihood, log_prior, truth, (19,), keep=False, with_ends=True)
+    found, _ = summarise(
+        [log_likelihood], [(0,)], log_prior, truth, (19,), keep=False, with_ends=True
+    )
     for values in (found.probability, found.log_odds_range):
         np.testing.assert_array_equal(np.isnan(values), [False, True, False])
 

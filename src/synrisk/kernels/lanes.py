@@ -172,6 +172,17 @@ def _absolute(builder: Any, x: Any) -> Any:
     return _larger(builder, x, _negative(builder, x))
 
 
+def _across(builder: Any, lanes: Any, emit: Callable[..., Any]) -> Any:
+    """Put all lanes together, halves with one another."""
+    size = N_LANES
+    while size > 1:
+        size //= 2
+        upper = [min(k + size, N_LANES - 1) for k in range(N_LANES)]
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), N_LANES), upper)
+        lanes = emit(builder, lanes, builder.shuffle_vector(lanes, lanes, mask))
+    return builder.extract_element(lanes, ir.Constant(ir.IntType(32), 0))
+
+
 # How it is called
 
 
@@ -393,6 +404,17 @@ def smaller(typing_context: Any, left: Any, right: Any) -> Any:
 
 
 @_intrinsic
+def no_number(typing_context: Any, value: Any) -> Any:
+    """One in each lane that is NaN, else zero."""
+
+    def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        missing = builder.fcmp_unordered("uno", arguments[0], arguments[0])
+        return builder.select(missing, _constant(1.0), _constant(0.0))
+
+    return _lanes(_lanes), generate
+
+
+@_intrinsic
 def some(typing_context: Any, value: Any) -> Any:
     """Whether any lane is not zero."""
 
@@ -413,3 +435,17 @@ def chosen(typing_context: Any, where: Any, one: Any, other: Any) -> Any:
         return builder.select(builder.fcmp_unordered("!=", where, _constant(0.0)), one, other)
 
     return _lanes(_lanes, _lanes, _lanes), generate
+
+
+def _reduction(emit: Callable[..., Any]) -> Callable[..., Any]:
+    def across(typing_context: Any, value: Any) -> Any:
+        def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+            return _across(builder, arguments[0], emit)
+
+        return types.float64(_lanes), generate
+
+    return _intrinsic(across)
+
+
+# Of all lanes. The smallest and the largest are not defined where a lane is NaN.
+sum_of, smallest_of, largest_of = _reduction(_add), _reduction(_smaller), _reduction(_larger)
