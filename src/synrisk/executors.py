@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numbers
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -30,6 +31,48 @@ class Serial:
     def map(self, function: Callable[[_T], _R], items: Iterable[_T], /) -> Iterator[_R]:
         """Apply `function` to each item."""
         return map(function, items)
+
+
+@dataclass(frozen=True, eq=False)
+class _Crew:
+    """Threads that help the one that asks, which works along.
+
+    A thread that only waits leaves its core to those that it has woken, and they may all start on
+    that core: the others stay idle for milliseconds.
+    """
+
+    n_helpers: int
+    helpers: ThreadPoolExecutor
+
+    def map(self, function: Callable[[_T], _R], items: Iterable[_T], /) -> Iterator[_R]:
+        """Apply `function` to each item."""
+        left = deque((item, Future[_R]()) for item in items)
+        results = [result for _, result in left]
+
+        def work_one() -> bool:
+            try:
+                item, result = left.popleft()
+            except IndexError:
+                return False
+            try:
+                result.set_result(function(item))
+            except BaseException as error:
+                result.set_exception(error)
+            return True
+
+        def help_out() -> None:
+            while work_one():
+                pass
+
+        for _ in range(min(self.n_helpers, len(results) - 1)):
+            self.helpers.submit(help_out)
+        try:
+            for result in results:
+                while not result.done() and work_one():
+                    pass
+                yield result.result()
+        finally:
+            left.clear()
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +138,13 @@ def workers(spec: Any) -> Workers:
 def _threads(n: int) -> Workers:
     if n == 1:
         return Workers(1, lambda: nullcontext(Serial()))
-    return Workers(n, lambda: ThreadPoolExecutor(n, thread_name_prefix="synrisk"))
+    return Workers(n, lambda: _crew(n - 1))
+
+
+@contextmanager
+def _crew(n_helpers: int) -> Iterator[Executor]:
+    with ThreadPoolExecutor(n_helpers, thread_name_prefix="synrisk") as helpers:
+        yield _Crew(n_helpers, helpers)
 
 
 def _n_cores() -> int:

@@ -88,6 +88,18 @@ class ModelBlock:
     truth: IntArray
     record_weights: FloatArray
 
+    def part(self, rows: slice) -> ModelBlock:
+        """Return some of the records."""
+        return ModelBlock(
+            self.own,
+            self.parents,
+            self.values[rows],
+            self.places,
+            self.guesses[rows],
+            self.truth[rows],
+            self.record_weights[rows],
+        )
+
     @property
     def axes(self) -> tuple[int, ...]:
         """The axes of this model's table: its parents' and its own."""

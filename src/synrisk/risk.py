@@ -37,7 +37,6 @@ _MOST_ELEMENTS = 1 << 27  # of one record's arrays over cells and draws: a gigab
 _BLOCK_CELLS = 1 << 20  # of the joint grids of a block of records: 8 megabytes an array
 _LARGE_JOINT = 2_000  # cells; above, marginals by elimination are cheaper than the joint
 _LEAST_BLOCK = 256  # records; below, setting up costs more than evaluating
-_BLOCKS_A_WORKER = 2  # so that none waits long for the others
 
 
 @dataclass(frozen=True, repr=False)
@@ -93,14 +92,18 @@ class Evaluation:
             tables = [(*plan.parents(k), k) for k in range(len(self.shape))]
             cells = max(math.prod(self.shape[axis] for axis in axes) for axes in tables)
         size = min(ROWS, max(1, _BLOCK_CELLS // cells))
-        size = min(size, max(_LEAST_BLOCK, -(-n_records // (_BLOCKS_A_WORKER * workers.n))))
-        blocks = [slice(i, min(i + size, n_records)) for i in range(0, n_records, size)]
+        size = min(size, max(_LEAST_BLOCK, -(-n_records // workers.n)))
+        parts = [slice(i, min(i + size, n_records)) for i in range(0, n_records, size)]
+        # What Python does hinders the other threads: where all start at once, it is done before.
+        whole = self.model_blocks(slice(0, n_records)) if 1 < len(parts) <= workers.n else None
         result = RiskArrays.empty(
             n_records, self.shape, keep_joint=keep_joint, with_errors=with_errors
         )
-        evaluate = partial(self.evaluate, keep_joint=keep_joint, with_errors=with_errors)
+        evaluate = partial(
+            self.evaluate, keep_joint=keep_joint, with_errors=with_errors, whole=whole
+        )
         with workers.open() as executor:
-            for rows, part in zip(blocks, executor.map(evaluate, blocks), strict=True):
+            for rows, part in zip(parts, executor.map(evaluate, parts), strict=True):
                 result.place(rows, part)
                 on_records(rows.stop - rows.start)
         n_bad = int((~np.isfinite(result.probability)).sum())
@@ -112,11 +115,21 @@ class Evaluation:
             )
         return result
 
-    def evaluate(self, rows: slice, *, keep_joint: bool, with_errors: bool) -> RiskArrays:
-        """Evaluate the chosen records `rows`."""
+    def evaluate(
+        self,
+        rows: slice,
+        *,
+        keep_joint: bool,
+        with_errors: bool,
+        whole: Sequence[ModelBlock] | None = None,
+    ) -> RiskArrays:
+        """Evaluate the chosen records `rows`; `whole` are the blocks of all, if they were made."""
+        blocks = [b.part(rows) for b in whole] if whole else self.model_blocks(rows)
         if not self._is_eliminated:
-            return self._evaluate_joint(rows, keep_joint=keep_joint, with_errors=with_errors)
-        result = self._evaluate_by_elimination(rows)
+            return self._evaluate_joint(
+                rows, blocks, keep_joint=keep_joint, with_errors=with_errors
+            )
+        result = self._evaluate_by_elimination(rows, blocks)
         if not keep_joint and not with_errors:
             return result
         # The joint is built for a few records at a time.
@@ -128,7 +141,12 @@ class Evaluation:
         for first in range(0, n_records, size):
             part = slice(first, min(first + size, n_records))
             some = slice(rows.start + part.start, rows.start + part.stop)
-            one = self._evaluate_joint(some, keep_joint=keep_joint, with_errors=with_errors)
+            one = self._evaluate_joint(
+                some,
+                [block.part(part) for block in blocks],
+                keep_joint=keep_joint,
+                with_errors=with_errors,
+            )
             built.place(part, one)
         return replace(
             result, log_odds_range=built.log_odds_range, errors=built.errors, joint=built.joint
@@ -140,8 +158,7 @@ class Evaluation:
         is_large = len(self.shape) > 1 and math.prod(self.shape) > _LARGE_JOINT
         return is_large and not self.paired and self.prior.truth_factor is not None
 
-    def _evaluate_by_elimination(self, rows: slice) -> RiskArrays:
-        blocks = self.model_blocks(rows)
+    def _evaluate_by_elimination(self, rows: slice, blocks: Sequence[ModelBlock]) -> RiskArrays:
         tables = self._log_tables(blocks, self.estimates, [None] * len(blocks))
         for block, table in zip(blocks, tables, strict=True):
             absent = ~self.grids[block.own].present[rows]
@@ -153,14 +170,17 @@ class Evaluation:
         factor = self.prior.truth_factor or 1.0
         truth = blocks[0].truth
         result, lost = summarise_tables(tables, axes, truth, self.shape, n_guesses, factor)
-        for row in np.flatnonzero(lost):
-            one = slice(rows.start + int(row), rows.start + int(row) + 1)
-            alone = self._evaluate_joint(one, keep_joint=False, with_errors=False)
+        for row in map(int, np.flatnonzero(lost)):
+            one = slice(rows.start + row, rows.start + row + 1)
+            own = [block.part(slice(row, row + 1)) for block in blocks]
+            alone = self._evaluate_joint(one, own, keep_joint=False, with_errors=False)
             result.place(slice(row, row + 1), alone)
         return result
 
-    def _evaluate_joint(self, rows: slice, *, keep_joint: bool, with_errors: bool) -> RiskArrays:
-        blocks, estimates = self.model_blocks(rows), self._estimates_of(rows)
+    def _evaluate_joint(
+        self, rows: slice, blocks: Sequence[ModelBlock], *, keep_joint: bool, with_errors: bool
+    ) -> RiskArrays:
+        estimates = self._estimates_of(rows)
         with_errors = with_errors and not self.paired
         drawn = with_errors and not all(isinstance(one, Exact) for one in estimates)
         totals = [
@@ -171,7 +191,7 @@ class Evaluation:
         ]
         tables, axes = self._tables_and_axes(blocks, estimates, totals)
         log_prior = self._log_prior(rows, blocks, estimates)
-        truth = np.stack([grid.truth[rows] for grid in self.grids], axis=1)
+        truth = blocks[0].truth
         flat_prior = log_prior.reshape(len(log_prior), -1)
         result, extremes = summarise(
             tables, axes, flat_prior, truth, self.shape, keep=keep_joint or drawn, with_ends=drawn
@@ -196,7 +216,8 @@ class Evaluation:
     def log_joint(self, row: int) -> FloatArray:
         """Return the log posterior over the joint grid of the evaluated record at `row`."""
         one = slice(row, row + 1)
-        joint = self._evaluate_joint(one, keep_joint=True, with_errors=False).joint
+        blocks = self.model_blocks(one)
+        joint = self._evaluate_joint(one, blocks, keep_joint=True, with_errors=False).joint
         assert joint is not None  # noqa: S101 - it was asked for
         return np.asarray(joint[0])
 

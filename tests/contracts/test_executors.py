@@ -1,5 +1,7 @@
 """Whatever runs the blocks, the bits are the same."""
 
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -79,3 +81,49 @@ def test_a_result_is_the_same_every_time(big):
 def test_what_is_no_executor(spec):
     with pytest.raises(sr.OptionError, match="executor must be"):
         workers(spec)
+
+
+@pytest.mark.parametrize("n", [2, 3, 8])
+def test_threads_give_results_in_order_and_the_caller_works_too(n):
+    seen = set()
+    together = threading.Barrier(2, timeout=20)
+
+    def work(item):
+        seen.add(threading.get_ident())
+        if item < 2:
+            together.wait()  # so that one thread cannot do both
+        return item * item
+
+    with workers(n).open() as executor:
+        assert list(executor.map(work, range(100))) == [k * k for k in range(100)]
+        assert list(executor.map(work, [5])) == [25]
+        assert list(executor.map(work, [])) == []
+    assert 2 <= len(seen) <= n
+    assert threading.get_ident() in seen
+
+
+def test_an_error_in_a_thread_is_raised_and_nothing_goes_on():
+    done = []
+
+    def work(item):
+        if item == 3:
+            raise sr.OptionError("three")
+        time.sleep(0.001)
+        done.append(item)
+        return item
+
+    with workers(2).open() as executor:
+        results = executor.map(work, range(1000))
+        assert [next(results) for _ in range(3)] == [0, 1, 2]
+        with pytest.raises(sr.OptionError, match="three"):
+            next(results)
+    assert len(done) < 100
+
+
+def test_work_within_work_does_not_wait_for_itself():
+    with workers(2).open() as executor:
+
+        def work(item):
+            return sum(executor.map(lambda k: k * item, range(5)))
+
+        assert list(executor.map(work, range(6))) == [10 * item for item in range(6)]

@@ -53,6 +53,8 @@ def exact_kernel() -> Callable[..., None]:
 _FAR = 1000.0  # a node's power of two beyond the heaviest one's: such a cell is summed apart
 _LARGEST_TERM = 1e4  # in powers of two: at a larger one the ratios of even guesses lose digits
 _LN2 = math.log(2.0)
+_NEAR = 0.05  # its thirteenth power is below a rounding of 1
+_A3, _A5, _A7, _A9, _A11 = (2.0 / k for k in (3, 5, 7, 9, 11))  # of 2 artanh
 _SMALL = 0.01  # its ninth power is below a rounding of 1
 _L2, _L3, _L4, _L5, _L6, _L7, _L8 = ((-1.0) ** (k + 1) / k for k in range(2, 9))  # of log(1 + x)
 
@@ -221,12 +223,30 @@ def _write_logs(top: Any, total: Any, out: Any) -> None:
 
 
 @njit(fastmath=FAST, error_model="numpy")
-def _add_log_ratios(top: Any, total: Any, low: Any, below: Any, out: Any) -> None:
-    """Add the logs of the sums over those of the first set, whose tops and sums are the latter."""
+def _add_log_ratios(
+    top: Any, total: Any, share: Any, low: Any, below: Any, share_below: Any, out: Any
+) -> None:
+    """Add the logs of the sums over those of the first set, whose tops and sums are the latter.
+
+    Times the heaviest node's share the sums are about 1, where log(a/b) = 2 artanh((a−b)/(a+b)) is
+    a short series.
+    """
     wide_vectors()
+    known = math.log(share_below / share)
     for at in range(0, len(top), N_LANES):
-        ratio = math.log(load(total, at) / load(below, at))
-        store(out, at, load(out, at) + (load(top, at) - load(low, at)) * _LN2 + ratio)
+        a, b = load(total, at) * share, load(below, at) * share_below
+        s = (a - b) / (a + b)
+        square = s * s
+        log = spread(_A11)
+        log = _A9 + square * log
+        log = _A7 + square * log
+        log = _A5 + square * log
+        log = _A3 + square * log
+        log = 2.0 * s + s * square * log
+        large = beyond(s, spread(_NEAR))
+        if some(large):  # every lane by its own number, whatever lies beside it
+            log = chosen(large, math.log(a / b), log)
+        store(out, at, load(out, at) + (load(top, at) - load(low, at)) * _LN2 + (log + known))
 
 
 @njit(fastmath=FAST, error_model="numpy")
@@ -268,13 +288,14 @@ def _make_predict(digest: str) -> Any:
         n_records, n_guesses = guesses.shape
         n_columns, n_parents = places.shape
         n_sets, n_nodes, n_values = len(starts) - 1, len(sigma), values.shape[1]
-        heaviest = np.empty(n_sets, dtype=np.int64)
+        heaviest, share = np.empty(n_sets, dtype=np.int64), np.empty(n_sets)
         for s in range(n_sets):
             heaviest[s] = starts[s]
             for q in range(starts[s], starts[s + 1]):
                 if log_weight[q] > log_weight[heaviest[s]]:
                     heaviest[s] = q
-        x, own = np.empty(n_columns * N_LANES), np.empty(3 * N_LANES)
+            share[s] = math.exp(log_weight[heaviest[s]])
+        x, own, inverse = np.empty(n_columns * N_LANES), np.empty(3 * N_LANES), 1.0 / width
         cross, state = np.empty(n_nodes * n_columns * N_LANES), np.empty((4, n_nodes * N_LANES))
         parabola, y = np.empty((3, n_nodes * N_LANES)), np.empty(n_guesses * N_LANES)
         low, below = np.empty(n_guesses * N_LANES), np.empty(n_guesses * N_LANES)
@@ -288,13 +309,13 @@ def _make_predict(digest: str) -> Any:
                 for j in range(N_LANES):
                     i = first + min(j, n - 1)
                     x[c * N_LANES + j] = values[i, places[c, truth[i, 0]]]
-                standard = (load(x, c * N_LANES) - centre[c]) / width[c]
+                standard = (load(x, c * N_LANES) - centre[c]) * inverse[c]
                 store(x, c * N_LANES, standard)
             _at_truth(x, own, log_weight, sigma, mean, covariance, cross, state)
             for cell in range(n_parents):
                 for c in range(n_columns):
                     value = gather(values, first * n_values + places[c, cell], n_values, n)
-                    store(x, c * N_LANES, (value - centre[c]) / width[c])
+                    store(x, c * N_LANES, (value - centre[c]) * inverse[c])
                 _at_cell(x, mean, covariance, cross, state, parabola, both)
                 for j in range(N_LANES):
                     unsafe[j] = own[2 * N_LANES + j]
@@ -307,7 +328,7 @@ def _make_predict(digest: str) -> Any:
                     _sum_even(
                         starts[s], starts[s + 1], heaviest[s], y, parabola, top, total, unsafe
                     )
-                    _add_log_ratios(top, total, low, below, logs)
+                    _add_log_ratios(top, total, share[s], low, below, share[0], logs)
                 if some(load(unsafe, 0)):
                     for j in range(N_LANES):
                         far[j] = 0.0
@@ -320,7 +341,7 @@ def _make_predict(digest: str) -> Any:
                         _sum_each(
                             starts[s], starts[s + 1], heaviest[s], y, parabola, top, total, far
                         )
-                        _add_log_ratios(top, total, low, below, each)
+                        _add_log_ratios(top, total, share[s], low, below, share[0], each)
                 for j in range(n):
                     i, at = first + j, cell * n_guesses
                     if unsafe[j] == 0.0:
