@@ -6,9 +6,10 @@ import numbers
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol, TypeVar
 
 from synrisk.errors import OptionError
@@ -42,7 +43,6 @@ class _Crew:
     """
 
     n_helpers: int
-    helpers: ThreadPoolExecutor
 
     def map(self, function: Callable[[_T], _R], items: Iterable[_T], /) -> Iterator[_R]:
         """Apply `function` to each item."""
@@ -64,8 +64,8 @@ class _Crew:
             while work_one():
                 pass
 
-        for _ in range(min(self.n_helpers, len(results) - 1)):
-            self.helpers.submit(help_out)
+        n_wanted = min(self.n_helpers, len(results) - 1)
+        helping = [_helpers(self.n_helpers).submit(help_out) for _ in range(n_wanted)]
         try:
             for result in results:
                 while not result.done() and work_one():
@@ -73,6 +73,7 @@ class _Crew:
                 yield result.result()
         finally:
             left.clear()
+            wait([one for one in helping if not one.cancel()])
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,13 +139,17 @@ def workers(spec: Any) -> Workers:
 def _threads(n: int) -> Workers:
     if n == 1:
         return Workers(1, lambda: nullcontext(Serial()))
-    return Workers(n, lambda: _crew(n - 1))
+    return Workers(n, lambda: nullcontext(_Crew(n - 1)))
 
 
-@contextmanager
-def _crew(n_helpers: int) -> Iterator[Executor]:
-    with ThreadPoolExecutor(n_helpers, thread_name_prefix="synrisk") as helpers:
-        yield _Crew(n_helpers, helpers)
+@cache
+def _helpers(n: int) -> ThreadPoolExecutor:
+    """Return threads that wait for work; to start them takes longer than many a block."""
+    return ThreadPoolExecutor(n, thread_name_prefix="synrisk")
+
+
+if hasattr(os, "register_at_fork"):  # threads do not live on in a forked process
+    os.register_at_fork(after_in_child=_helpers.cache_clear)
 
 
 def _n_cores() -> int:
