@@ -333,7 +333,7 @@ def _copies(
     for number, dataset in enumerate(release, 1):
         values = np.column_stack([dataset.columns[name] for name in names])
         exact, near = own.count(values, 1, executor)
-        share = len(values) / len(own.points)
+        share = len(values) / own.columns.shape[1]
         rows.append(
             Copies(number, len(values), exact, near, share * own.n_exact, share * own.n_near)
         )
@@ -346,11 +346,12 @@ class _Neighbours:
 
     Attributes
     ----------
-    points
-        In units of `spread`, sorted by the column `by`, which parts them best.
+    columns
+        ``(column, record)``, in units of `spread`, sorted by the column `by`, which parts them
+        best.
     """
 
-    points: FloatArray
+    columns: FloatArray
     spread: FloatArray
     by: int
     n_exact: int = 0
@@ -362,16 +363,16 @@ class _Neighbours:
         with np.errstate(over="ignore"):
             spread = values.std(axis=0)
         spread = np.where((spread > 0) & np.isfinite(spread), spread, 1.0)
-        points = values / spread
-        by = int(np.argmin([_n_repeated(column) for column in points.T]))
-        ordered = points[np.argsort(points[:, by])]
+        columns = (values / spread).T
+        by = int(np.argmin([_n_repeated(column) for column in columns]))
+        ordered = np.ascontiguousarray(columns[:, np.argsort(columns[by])])
         # A record's first is itself.
         return cls(ordered, spread, by, *cls(ordered, spread, by).count(values, 2, executor))
 
     @cached_property
     def tree(self) -> cKDTree:
         # Without balance it is made faster, and a search so near hardly needs it.
-        return cKDTree(self.points, compact_nodes=False, balanced_tree=False)
+        return cKDTree(self.columns.T, compact_nodes=False, balanced_tree=False)
 
     def count(self, values: FloatArray, k: int, executor: Executor) -> tuple[int, int]:
         """Return how many rows have k records at their place, and how many have k near it."""
@@ -386,11 +387,11 @@ class _Neighbours:
 
     def _among_candidates(self, points: FloatArray, k: int) -> tuple[int, int] | None:
         """Count among records that are near in the sorted column; None where these are many."""
-        own = np.ascontiguousarray(self.points[:, self.by])
-        points = points[np.argsort(points[:, self.by])]
-        place = np.ascontiguousarray(points[:, self.by])
-        first = np.searchsorted(own, place - _BEYOND * _RADIUS)
-        n_found = np.searchsorted(own, place + _BEYOND * _RADIUS, side="right") - first
+        columns = np.ascontiguousarray(points[np.argsort(points[:, self.by])].T)
+        place = columns[self.by]
+        first = np.searchsorted(self.columns[self.by], place - _BEYOND * _RADIUS)
+        after = np.searchsorted(self.columns[self.by], place + _BEYOND * _RADIUS, side="right")
+        n_found = after - first
         ends = np.cumsum(n_found)
         if ends[-1] > _MOST_CANDIDATES * len(points):
             return None
@@ -398,8 +399,8 @@ class _Neighbours:
         records = np.arange(len(rows)) + np.repeat(first - ends + n_found, n_found)
         distance = np.zeros(len(rows))
         # The sorted column comes last: it parts no candidates.
-        for column in sorted(range(points.shape[1]), key=lambda one: one == self.by):
-            apart = np.abs(points[rows, column] - self.points[records, column])
+        for column in sorted(range(len(columns)), key=lambda one: one == self.by):
+            apart = np.abs(columns[column][rows] - self.columns[column][records])
             distance = np.maximum(distance, apart)
             near = distance <= _RADIUS
             rows, records, distance = rows[near], records[near], distance[near]

@@ -16,7 +16,6 @@ from synrisk.model import Model
 from synrisk.posterior import Posterior
 from synrisk.release import Released
 from synrisk.risk import log_density_of_release
-from synrisk.schema import FloatArray, IntArray
 from synrisk.synthesizer import Synthesizer
 from synrisk.units import Units
 
@@ -135,8 +134,7 @@ def _reach(synthesizer: Synthesizer, k: int, grids: Sequence[Grid]) -> float:
     Guesses for predictors move the expectation: by no more than the response's own range.
     """
     regression = synthesizer.models[k].regression
-    grid = grids[k]
-    own = _furthest(regression.on_model_scale(grid.values), grid.truth)
+    own = grids[k].furthest(regression.on_model_scale)
     if not synthesizer.plan.parents(k):
         return own
     everybody = regression.on_model_scale(synthesizer.columns[regression.response])
@@ -155,12 +153,6 @@ def _moved_by_parents(synthesizer: Synthesizer, k: int, grids: Sequence[Grid]) -
         if mentioned and (len(term.variables) > 1 or not term.is_product):
             return np.inf
         for p in mentioned:
-            total += abs(float(means[first])) * _furthest(grids[p].values, grids[p].truth)
+            total += abs(float(means[first])) * grids[p].furthest()
         first += len(term.columns)
     return total
-
-
-def _furthest(guesses: FloatArray, truth: IntArray) -> float:
-    """Return how far a guess lies from a record's truth at most."""
-    apart = guesses - guesses[np.arange(len(guesses)), truth][:, None]
-    return float(np.abs(apart, out=apart).max())

@@ -33,7 +33,7 @@ from synrisk.progress import bar
 from synrisk.refitting import MOST_FITTED, fit_at_guesses, rows_to_fit
 from synrisk.release import Released, fingerprint, read_release
 from synrisk.risk import Evaluation, check_size
-from synrisk.schema import Columns, FloatArray, IntArray
+from synrisk.schema import Columns, IntArray
 from synrisk.synthesizer import Synthesizer
 from synrisk.twins import refuse_twins
 
@@ -306,12 +306,6 @@ def _stacks(
     return first
 
 
-def _spread(values: FloatArray) -> float:
-    with np.errstate(over="ignore"):
-        spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
-    return spread if np.isfinite(spread) else 0.0
-
-
 def _target(synthesizer: Synthesizer, name: str, positions: IntArray) -> Target:
     plan = synthesizer.plan
     values = synthesizer.columns[name].astype(np.float64)
@@ -319,10 +313,8 @@ def _target(synthesizer: Synthesizer, name: str, positions: IntArray) -> Target:
         synthesizer.schema.variables[name],
         plan.regressions[plan.synthesized.index(name)],
         values[positions],
-        np.unique(values),
-        _spread(values),
+        values,
         positions,
-        len(values),
     )
 
 

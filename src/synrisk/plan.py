@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -163,12 +164,12 @@ class Plan:
                     "synthesized."
                 )
 
-    @property
+    @cached_property
     def synthesized(self) -> tuple[str, ...]:
         """The synthesized variables, in synthesis order."""
         return tuple(regression.response for regression in self.regressions)
 
-    @property
+    @cached_property
     def columns(self) -> tuple[str, ...]:
         """Every column that a formula mentions: what a synthetic dataset must have."""
         names = [name for r in self.regressions for name in (r.response, *r.parsed.predictors)]
@@ -186,5 +187,11 @@ class Plan:
 
     def parents(self, position: int) -> tuple[int, ...]:
         """Return the positions of the synthesized variables that model `position` predicts with."""
-        predictors = self.regressions[position].parsed.predictors
-        return tuple(k for k, name in enumerate(self.synthesized[:position]) if name in predictors)
+        return self._parents[position]
+
+    @cached_property
+    def _parents(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(
+            tuple(k for k in range(position) if self.synthesized[k] in regression.parsed.predictors)
+            for position, regression in enumerate(self.regressions)
+        )

@@ -15,7 +15,8 @@ from synrisk.memory import Memory
 from synrisk.preparation import Confidential
 from synrisk.schema import BoolArray, Columns, Factor, text_columns
 
-_COARSE = 4096.0  # steps of a number's mantissa in a fingerprint
+_DROPPED = np.uint64(41)  # of a number's 53 bits, in a fingerprint
+_HALF = (np.uint64(1) << (_DROPPED - np.uint64(1))) - np.uint64(1)
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,8 +80,9 @@ def fingerprint(dataset: Released) -> str:
     """
     rows = np.zeros(int(dataset.kept.sum()), dtype=np.uint64)
     for values in dataset.columns.values():
-        mantissa, exponent = np.frexp(np.asarray(values, dtype=np.float64))
-        with np.errstate(over="ignore"):
-            coarse = np.ldexp(np.rint(mantissa * _COARSE), exponent) + 0.0  # no −0
+        bits = (np.asarray(values, dtype=np.float64) + 0.0).view(np.uint64)  # no −0
+        # To the nearest number of so many bits; of two, to the even one.
+        last = (bits >> _DROPPED) & np.uint64(1)
+        coarse = (bits + last + _HALF) >> _DROPPED << _DROPPED
         rows = rows * np.uint64(0x9E3779B97F4A7C15) + pd.util.hash_array(coarse)
     return hashlib.blake2b(np.sort(rows).tobytes(), digest_size=16).hexdigest()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -278,7 +279,9 @@ def summarise(
         joint = np.ascontiguousarray(tables[whole])
     else:
         joint, others = np.zeros((n_records, math.prod(shape))), [*others, whole]
-    beside = _side_by_side([tables[k] for k in others], [axes[k] for k in others], shape, n_records)
+    beside = np.zeros((n_records, 0))
+    if others:
+        beside = np.concatenate([tables[k] for k in others], axis=1)
     probability, prior, log_odds_range = (np.empty(n_records) for _ in range(3))
     ranks = np.empty((n_records, 2))
     ends = np.empty((n_records if with_ends else 0, 2), dtype=np.int64)
@@ -288,7 +291,8 @@ def summarise(
     prior_marginals = np.empty((n_records, len(shape)))
     record_kernels().summarise(
         joint,
-        *beside,
+        beside,
+        *_places(tuple(axes[k] for k in others), shape),
         np.ascontiguousarray(log_prior),
         true_cell,
         np.ascontiguousarray(truth),
@@ -320,26 +324,20 @@ def summarise(
     return arrays, Extremes(ranks, ends)
 
 
-def _side_by_side(
-    tables: Sequence[FloatArray],
-    axes: Sequence[tuple[int, ...]],
-    shape: tuple[int, ...],
-    n_records: int,
-) -> tuple[FloatArray, IntArray, IntArray]:
-    """Lay tables side by side, for a kernel to add them.
+@lru_cache(maxsize=64)
+def _places(axes: tuple[tuple[int, ...], ...], shape: tuple[int, ...]) -> tuple[IntArray, IntArray]:
+    """Return how a kernel is to add tables over some axes that lie side by side.
 
-    Return them, where the numbers for each cell of all axes but the last begin, and whether they
+    For each table where the numbers for each cell of all axes but the last begin, and whether they
     lie along the last.
     """
     last = len(shape) - 1
-    n_cells = math.prod(shape[:last])
     along = np.array([last in some for some in axes], dtype=np.int64)
-    bases = np.zeros((len(tables), n_cells), dtype=np.int64)
+    bases = np.zeros((len(axes), math.prod(shape[:last])), dtype=np.int64)
     first = 0
-    for k, (table, some) in enumerate(zip(tables, axes, strict=True)):
+    for k, some in enumerate(axes):
         without = tuple(axis for axis in some if axis != last)
         size = shape[last] if along[k] else 1
         bases[k] = first + size * cells_within(tuple(range(last)), without, shape)
-        first += table.shape[1]
-    flat = np.concatenate(tables, axis=1) if tables else np.zeros((n_records, 0))
-    return flat, bases, along
+        first += math.prod(shape[axis] for axis in some)
+    return bases, along

@@ -30,10 +30,8 @@ def target(kind, n=30, seed=0):
         variable,
         sr.Regression("y ~ 1", known),
         values[rows],
-        np.unique(values),
-        values.std(ddof=1),
+        values,
         rows,
-        n,
     )
 
 
@@ -80,8 +78,7 @@ def test_a_records_guesses_do_not_depend_on_the_other_records(strategy, kind):
     whole = lay_out(strategy, given)
     for i in (0, 7, 19):
         alone = Target(
-            given.variable, given.regression, given.truth[[i]], given.observed, given.spread,
-            given.rows[[i]], given.n_records,
+            given.variable, given.regression, given.truth[[i]], given.everybody, given.rows[[i]]
         )  # fmt: skip
         grid = lay_out(strategy, alone)
         np.testing.assert_array_equal(grid.values[0], whole.values[i])
@@ -111,3 +108,19 @@ def test_a_records_guesses_do_not_depend_on_the_other_records(strategy, kind):
 def test_what_does_not_fit_the_variable_is_refused(strategy, kind):
     with pytest.raises(sr.GuessError, match="'y'"):
         lay_out(strategy, target(kind))
+
+
+@pytest.mark.parametrize(("strategy", "kinds"), STRATEGIES)
+def test_the_furthest_guess_is_that_of_a_plain_loop(strategy, kinds):
+    for kind in kinds:
+        given = target(kind)
+        grid = lay_out(strategy, given)
+        for scale in (np.asarray, lambda v: -3.0 * v, np.exp):
+            expected = max(
+                abs(scale(guess) - scale(truth))
+                for row, truth in zip(grid.values, given.truth, strict=True)
+                for guess in row
+            )
+            assert grid.furthest(scale) == pytest.approx(expected, rel=1e-14)
+        steps = np.diff(np.where(grid.present, grid.values, np.nan), axis=1)
+        assert grid.rises == bool((steps > 0).all())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -25,21 +26,34 @@ class Target:
         What the values are, and the model that gives them.
     truth
         The values of the evaluated records; codes for factors.
-    observed
-        Every value that occurs in the confidential data, sorted.
-    spread
-        Their standard deviation.
+    everybody
+        Those of all confidential records.
     rows
-        The positions of the evaluated records among all `n_records`.
+        The positions of the evaluated records among these.
     """
 
     variable: Variable
     regression: Regression
     truth: FloatArray
-    observed: FloatArray
-    spread: float
+    everybody: FloatArray
     rows: IntArray
-    n_records: int
+
+    @cached_property
+    def observed(self) -> FloatArray:
+        """Every value that occurs in the confidential data, sorted."""
+        return np.unique(self.everybody)
+
+    @cached_property
+    def spread(self) -> float:
+        """The standard deviation of the confidential values; 0 where it is no number."""
+        with np.errstate(over="ignore"):
+            spread = float(self.everybody.std(ddof=1)) if len(self.everybody) > 1 else 0.0
+        return spread if np.isfinite(spread) else 0.0
+
+    @property
+    def n_records(self) -> int:
+        """The number of confidential records."""
+        return len(self.everybody)
 
     @property
     def name(self) -> str:
@@ -81,6 +95,24 @@ class Grid:
     def is_complete(self) -> bool:
         """Whether every record has all guesses."""
         return bool(self.present.all())
+
+    @cached_property
+    def rises(self) -> bool:
+        """Whether every record has all guesses, each larger than the one before."""
+        if not self.is_complete:
+            return False
+        flat = self.values.ravel()
+        larger = flat[1:] > flat[:-1]
+        larger[self.n_guesses - 1 :: self.n_guesses] = True  # the next record's
+        return bool(larger.all())
+
+    def furthest(self, scale: Callable[[FloatArray], FloatArray] = np.asarray) -> float:
+        """Return how far a guess lies from a record's truth at most, on a monotone scale."""
+        truth = scale(self.values[np.arange(len(self.values)), self.truth])
+        if self.rises:
+            ends = (scale(self.values[:, k]) - truth for k in (0, -1))
+            return max(float(np.abs(apart).max()) for apart in ends)
+        return float(np.abs(scale(self.values) - truth[:, None]).max())
 
 
 class Guesses(ABC):
@@ -143,8 +175,7 @@ def checked(grid: Grid, target: Target) -> Grid:
             f"Guesses for {target.name!r}: {counted(n_few, 'record has', 'records have')} fewer "
             f"than two; give more, or a wider range.{whole if target.is_whole else ''}"
         )
-    rises = grid.is_complete and bool((grid.values[:, 1:] > grid.values[:, :-1]).all())
-    n_repeated = 0 if rises else _n_repeated(grid)
+    n_repeated = 0 if grid.rises else _n_repeated(grid)
     if n_repeated:
         raise GuessError(
             f"Guesses for {target.name!r} must be distinct; "

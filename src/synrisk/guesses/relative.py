@@ -45,8 +45,9 @@ class Relative(Guesses):
     def grid(self, target: Target) -> Grid:
         """Lay out the guesses."""
         zero = target.truth == 0
-        spread = target.spread if target.spread > 0 else 1.0
-        scale = np.where(zero, spread, np.abs(target.truth))
+        scale = np.abs(target.truth)
+        if zero.any():
+            scale[zero] = target.spread if target.spread > 0 else 1.0
         note = (
             f"For {counted(int(zero.sum()), 'record')} a percentage of {target.name} has no "
             "width; the half-width is that percentage of its standard deviation."
