@@ -161,11 +161,11 @@ def label_key(value: Label) -> str:
 def as_real_numbers(values: pd.Series[Any]) -> tuple[FloatArray, int]:
     """Return a column as float64, and how many of its values are no real numbers (NaN there)."""
     kinds = pd.api.types
-    known = values.notna()
     if kinds.is_numeric_dtype(values.dtype) and not kinds.is_complex_dtype(values.dtype):
         return values.to_numpy(dtype=np.float64, na_value=np.nan), 0
     if kinds.is_bool_dtype(values.dtype):
         return values.to_numpy(dtype=np.float64, na_value=np.nan), 0
+    known = values.notna()
     if kinds.is_string_dtype(values.dtype) or kinds.is_object_dtype(values.dtype):
         with contextlib.suppress(TypeError, ValueError, OverflowError, ArithmeticError):
             plain = values.astype(object).map(lambda v: v if _is_scalar(v) else "no number")

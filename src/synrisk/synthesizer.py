@@ -29,11 +29,13 @@ from synrisk.errors import (
 from synrisk.executors import Executor, workers
 from synrisk.fitting import (
     Evidence,
+    Furthest,
     Refit,
     Sums,
     draws_for_moments,
     evidence_of_regression,
     fit_regression,
+    furthest_records,
     moments_by_sums,
     moments_of_draws,
     moments_of_regression,
@@ -417,18 +419,29 @@ class Synthesizer:
     ) -> Nodes:
         """Return a gaussian model's exact posterior given the confidential data and datasets."""
         assert model.fit is not None  # noqa: S101 - asked of fitted models alone
+        variable = self.schema.variables[model.regression.response]
         sums = self._sums(model, None, executor)
+        furthest = self._furthest(model, executor)
         for released in datasets:
             sums += self._sums(model, released, executor)
-        return nodes_of_regression(
-            model.regression,
-            self.schema.variables[model.regression.response],
-            model.fit,
-            sums,
-            _rows(self.confidential, model.design, model.regression),
-            reach,
-            executor,
-        )
+        return nodes_of_regression(model.regression, variable, model.fit, sums, furthest, reach)
+
+    def _furthest(self, model: Model, executor: Executor) -> Furthest:
+        """Return how far records lie from a gaussian model; made once."""
+        fit, regression = model.fit, model.regression
+        assert fit is not None  # noqa: S101 - asked of fitted models alone
+
+        def make() -> Furthest:
+            return furthest_records(
+                regression,
+                self.schema.variables[regression.response],
+                fit,
+                self._sums(model, None, executor),
+                _rows(self.confidential, model.design, regression),
+                executor,
+            )
+
+        return self.memory.recall(f"furthest of {regression.response}", make)
 
     def nodes_given_everybody(self, model: Model, reach: float, executor: Executor) -> Nodes:
         """Return the same given the confidential data alone."""

@@ -666,30 +666,40 @@ def test_sums_of_rows_that_are_nearly_collinear_keep_their_digits():
 @pytest.mark.parametrize("n", [40, 300, 5_000])
 @pytest.mark.parametrize("prior_sd", [0.05, 5.0])
 @pytest.mark.parametrize("reach", [0.5, 2.0, 9.0])
-def test_nodes_serve_where_a_guess_takes_the_place_of_the_furthest_record(n, prior_sd, reach):
-    """E f over sigma, f being what the exchange does to the density, against a fine grid."""
+@pytest.mark.parametrize("stacked", [None, 0.0, 3.0])
+def test_nodes_serve_where_a_guess_takes_the_place_of_the_furthest_record(
+    n, prior_sd, reach, stacked
+):
+    """E f over sigma, f being what the exchange does to the density, against a fine grid.
+
+    Given the records alone, or also rows of the same model, or of one that is shifted.
+    """
     rng = np.random.default_rng(n)
     matrix = np.column_stack([np.ones(n), rng.normal(size=n)])
     y = matrix @ [0.1, -0.2] + rng.normal(size=n)
-    rows, prior = (
-        [Rows(matrix, y, np.ones(n))],
-        NormalPrior(np.zeros(2), np.full(2, prior_sd), np.array([1.0])),
-    )
+    rows = [Rows(matrix, y, np.ones(n))]
+    prior = NormalPrior(np.zeros(2), np.full(2, prior_sd), np.array([1.0]))
     sums = Sums.of(rows, prior.mean, Serial())
+    alone = gaussian.GaussianPosterior.of(sums, prior, 1.0)
+    furthest = gaussian.Furthest.of(alone, rows, Serial())
+    if stacked is not None:
+        other = matrix @ [0.1 + stacked, -0.2] + rng.normal(size=n)
+        sums += Sums.of([Rows(matrix, other, np.ones(n))], prior.mean, Serial())
     known = gaussian.GaussianPosterior.of(sums, prior, 1.0)
-    log_sigma, log_weight = gaussian.quadrature(known, sums, rows, reach, Serial())
-    assert np.exp(log_weight).sum() == pytest.approx(1.0, abs=1e-12)
+    log_sigma, log_weight = gaussian.quadrature(known, sums, furthest, reach)
+    # Log densities are of the order of n, and so is their rounding.
+    assert np.exp(log_weight).sum() == pytest.approx(1.0, abs=10 * n * 2.0**-52)
     fine = np.linspace(log_sigma.mean() - 2.0, log_sigma.mean() + 2.0, 200_001)
     log_p = known.log_density(fine)
     out = y - matrix @ known.given(log_sigma[:1])[0][0]
-    furthest = np.argmax(np.abs(out))
+    record = np.argmax(np.abs(out))
 
     def log_moved(at, guess):
-        mean = known.given(at)[0] @ matrix[furthest]
-        apart = (y[furthest] - mean) ** 2 - (guess - mean) ** 2
+        mean = known.given(at)[0] @ matrix[record]
+        apart = (y[record] - mean) ** 2 - (guess - mean) ** 2
         return 0.5 * apart * np.exp(-2.0 * at)
 
-    for guess in y[furthest] + np.sign(out[furthest]) * np.linspace(-reach, reach, 7):
+    for guess in y[record] + np.sign(out[record]) * np.linspace(-reach, reach, 7):
         expected = logsumexp(log_p + log_moved(fine, guess)) - logsumexp(log_p)
         found = logsumexp(log_weight + log_moved(log_sigma, guess))
         assert found == pytest.approx(expected, abs=1e-8)

@@ -1,6 +1,7 @@
 """Posteriors of regressions: exact for gaussian models, Laplace with weights, or NUTS."""
 
 from synrisk.fitting.evidence import Evidence
+from synrisk.fitting.gaussian import Furthest
 from synrisk.fitting.numbers import CommonNumbers
 from synrisk.fitting.regression import (
     Fit,
@@ -8,6 +9,7 @@ from synrisk.fitting.regression import (
     draws_for_moments,
     evidence_of_regression,
     fit_regression,
+    furthest_records,
     moments_by_sums,
     moments_of_draws,
     moments_of_regression,
@@ -23,6 +25,7 @@ __all__ = [
     "CommonNumbers",
     "Evidence",
     "Fit",
+    "Furthest",
     "Refit",
     "Scales",
     "Standardisation",
@@ -30,6 +33,7 @@ __all__ = [
     "draws_for_moments",
     "evidence_of_regression",
     "fit_regression",
+    "furthest_records",
     "moments_by_sums",
     "moments_of_draws",
     "moments_of_regression",

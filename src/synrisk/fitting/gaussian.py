@@ -38,10 +38,12 @@ _WIDE = 60.0  # log sigma is looked for so far to either side of log spread
 _REACH = 11.0  # and where it is nearly normal so many standard deviations
 _LEAST_NORMAL = 100.0  # rows, for that
 _MOST_GAUSS = 15  # nodes
-_LARGEST_MOVE = 0.8  # standard deviations of log sigma, for a Gauss rule
+_LARGEST_MOVE = 2.0  # standard deviations of log sigma, for a Gauss rule: the table must hold it
 _STEP, _TAIL = 0.6, 7.0  # of the even grid, in standard deviations of log sigma
 _MOST_NODES = 2000
+_LEAST_LEVERAGE_LEFT = 1e-6
 _LEAST_LEFT = 1e-12  # of the sum of squares, without the furthest record
+_WORTH_A_TRY = 1e-6  # for a normal density
 _AGREE = 1e-9  # of a Gauss rule with the table, where a guess moves sigma most
 _NEAR = 0.3  # standard deviations, and of their logarithm
 _MOST_AT_ONCE = 1 << 22  # numbers in the covariances of a batch of draws
@@ -128,7 +130,7 @@ class KnownGivenSigma(Protocol):
 
 
 def quadrature(
-    known: KnownGivenSigma, sums: Sums, records: Sequence[Rows], reach: float, executor: Executor
+    known: KnownGivenSigma, sums: Sums, furthest: Furthest, reach: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return nodes of log sigma and the logs of their weights, which sum to one.
 
@@ -143,15 +145,13 @@ def quadrature(
         The posterior.
     sums
         Over the rows that it was given.
-    records
-        The confidential records among them.
+    furthest
+        Of the confidential records among them.
     reach
         How far guesses may lie from the truth.
-    executor
-        Maps over the records.
     """
     points, p, mean, sd = _centre(known)
-    moves = _Moves.of(known, mean, sums, records, reach, executor)
+    moves = _Moves.of(known, mean, sums, furthest, reach)
     if max(moves.fall, moves.rise) < _LARGEST_MOVE * sd:
         rule = _gauss_rule(points, p, sd, moves)
         if rule is not None:
@@ -161,6 +161,59 @@ def quadrature(
     n_nodes = min(_MOST_NODES, int(np.ceil((last - first) / (_STEP * sd))) + 1)
     nodes = np.linspace(first, last, n_nodes)
     return nodes, _normalised(known.log_density(nodes))
+
+
+@dataclass(frozen=True, repr=False)
+class Furthest:
+    """How far confidential records lie from a fit to them, and so from a fit to these and others.
+
+    Attributes
+    ----------
+    mean, precision
+        Of the coefficients, given about the sigma of the fit.
+    error
+        The largest error, in units of its own standard deviation without the record's row, times
+        sigma.
+    leverage
+        The largest leverage over what it leaves.
+    heaviest
+        The largest weight.
+    """
+
+    mean: FloatArray
+    precision: FloatArray
+    error: float
+    leverage: float
+    heaviest: float
+
+    @classmethod
+    def of(cls, known: KnownGivenSigma, records: Sequence[Rows], executor: Executor) -> Furthest:
+        """Return it of the records that a fit was given."""
+        _, _, log_sigma, _ = _centre(known)
+        mean, covariance = (part[0] for part in known.given(np.array([log_sigma])))
+        sigma2 = math.exp(2.0 * log_sigma)
+
+        def in_part(part: Rows) -> tuple[float, float, float]:
+            squares = part.omega * (part.y - part.matrix @ mean) ** 2
+            projected = part.matrix @ covariance
+            leverage = part.omega / sigma2 * np.einsum("ij,ij->i", projected, part.matrix)
+            left = np.maximum(1.0 - leverage, _LEAST_LEVERAGE_LEFT)
+            found = (squares / left).max(), (leverage / left).max(), part.omega.max()
+            return float(found[0]), float(found[1]), float(found[2])
+
+        parts = zip(*executor.map(in_part, records), strict=True)
+        error, leverage, heaviest = (max(of_parts) for of_parts in parts)
+        precision = sigma2 * np.linalg.pinv(covariance, hermitian=True)
+        return cls(mean, precision, math.sqrt(error), leverage, heaviest)
+
+    def from_mean(self, mean: FloatArray) -> float:
+        """Return how far a record's error may be from another fit's mean, at most.
+
+        |x'Δ| is at most √(x'Cx · Δ'C⁻¹Δ).
+        """
+        apart = mean - self.mean
+        squared = float(apart @ self.precision @ apart)
+        return self.error + math.sqrt(self.leverage * max(squared, 0.0))
 
 
 @dataclass(frozen=True, repr=False)
@@ -185,29 +238,14 @@ class _Moves:
 
     @classmethod
     def of(
-        cls,
-        known: KnownGivenSigma,
-        log_sigma: float,
-        sums: Sums,
-        records: Sequence[Rows],
-        reach: float,
-        executor: Executor,
+        cls, known: KnownGivenSigma, log_sigma: float, sums: Sums, furthest: Furthest, reach: float
     ) -> _Moves:
-        mean, covariance = (part[0] for part in known.given(np.array([log_sigma])))
-        sigma2 = float(np.exp(2.0 * log_sigma))
-
-        def furthest(part: Rows) -> tuple[float, float]:
-            squares = part.omega * (part.y - part.matrix @ mean) ** 2
-            projected = part.matrix @ covariance
-            leverage = part.omega / sigma2 * np.einsum("ij,ij->i", projected, part.matrix)
-            alone = float((squares / np.maximum(1.0 - leverage, 1e-6)).max())
-            return alone, float(part.omega.max())
-
-        found = list(executor.map(furthest, records))
-        out, heaviest = (max(of_parts) for of_parts in zip(*found, strict=True))
-        inside = (np.sqrt(out) + np.sqrt(heaviest) * reach) ** 2
+        mean = known.given(np.array([log_sigma]))[0][0]
+        error = furthest.from_mean(mean)
+        sigma2 = math.exp(2.0 * log_sigma)
+        inside = (error + math.sqrt(furthest.heaviest) * reach) ** 2
         total = sums.squared_errors(mean)
-        return cls(log_sigma, out / sigma2, float(inside) / sigma2, total / sigma2)
+        return cls(log_sigma, error**2 / sigma2, inside / sigma2, total / sigma2)
 
     @property
     def fall(self) -> float:
@@ -242,7 +280,7 @@ def _gauss_rule(
     for n in range(_MOST_GAUSS):
         jacobi[n, n] = float(p * now * now @ x) / norm
         error *= 0.5 * (max(moves.fall, moves.rise) / sd) ** 2 / (2 * n + 1)  # of n + 1 nodes
-        if error < _AGREE:
+        if error < _WORTH_A_TRY:
             z, vectors = np.linalg.eigh(jacobi[: n + 1, : n + 1])
             nodes, weight = points.mean() + sd * z, vectors[0] ** 2
             if (np.abs(moves.factors(nodes) @ weight / wanted - 1.0) < _AGREE).all():

@@ -29,7 +29,7 @@ from synrisk.fitting.checks import (
 )
 from synrisk.fitting.conjugate import ConjugatePosterior, ConjugatePrior
 from synrisk.fitting.evidence import Evidence, evidence_at
-from synrisk.fitting.gaussian import GaussianPosterior, quadrature
+from synrisk.fitting.gaussian import Furthest, GaussianPosterior, quadrature
 from synrisk.fitting.importance import LEAST_JUDGED
 from synrisk.fitting.laplace import Fitted, NormalPrior, Problem, find_mode, laplace
 from synrisk.fitting.numbers import CommonNumbers
@@ -244,30 +244,44 @@ def sums_of_regression(
     return task.sums(rows, _worth_of(rows, executor))
 
 
+def furthest_records(
+    regression: Regression,
+    variable: Variable,
+    fit: Fit,
+    sums: Sums,
+    table: tuple[FloatArray, FloatArray, FloatArray],
+    executor: Executor,
+) -> Furthest:
+    """Return how far records lie from a gaussian regression that is given them alone.
+
+    Arguments are those of `refit_regression`, with one table, and the sums over its rows.
+    """
+    task, rows = _frozen(regression, variable, fit, [table])
+    return Furthest.of(task.known_given_sigma(sums), rows, _worth_of(rows, executor))
+
+
 def nodes_of_regression(
     regression: Regression,
     variable: Variable,
     fit: Fit,
     sums: Sums,
-    records: tuple[FloatArray, FloatArray, FloatArray],
+    furthest: Furthest,
     reach: float,
-    executor: Executor,
 ) -> Nodes:
     """Return the exact posterior of a gaussian regression as a sum over nodes of sigma.
 
     Parameters
     ----------
-    regression, variable, fit, executor
+    regression, variable, fit
         As in `refit_regression`.
     sums
         Over the rows that it is given.
-    records
-        The table of the confidential records among these.
+    furthest
+        Of the confidential records among these.
     reach
         How far guesses may lie from the truth.
     """
-    task, rows = _frozen(regression, variable, fit, [records])
-    return task.nodes(sums, rows, reach, _worth_of(rows, executor))
+    return _frozen(regression, variable, fit, [])[0].nodes(sums, furthest, reach)
 
 
 def moments_by_sums(
@@ -419,10 +433,10 @@ class _Task:
             return ConjugatePosterior.of(sums, prior, self.what)
         return GaussianPosterior.of(sums, prior, self.scales.spread)
 
-    def nodes(self, sums: Sums, records: Sequence[Rows], reach: float, executor: Executor) -> Nodes:
+    def nodes(self, sums: Sums, furthest: Furthest, reach: float) -> Nodes:
         """Return a gaussian posterior as a sum over nodes of sigma."""
         known = self.known_given_sigma(sums)
-        log_sigma, log_weight = quadrature(known, sums, records, reach, executor)
+        log_sigma, log_weight = quadrature(known, sums, furthest, reach)
         mean, covariance = known.given(log_sigma)
         return Nodes(
             log_weight,
