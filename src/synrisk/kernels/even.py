@@ -15,7 +15,18 @@ from numba import njit
 from numba.extending import register_jitable
 
 from synrisk.kernels.elementary import LOG2E, wide_vectors
-from synrisk.kernels.lanes import N_LANES, all_lanes, beyond, load, raised, spread, store
+from synrisk.kernels.lanes import (
+    N_LANES,
+    all_lanes,
+    beyond,
+    gather,
+    load,
+    no_number,
+    raised,
+    smaller,
+    spread,
+    store,
+)
 from synrisk.kernels.signatures import FAST
 
 _RUN, _STEPS = 11, 6  # weights that follow from one another, and how many in one pass
@@ -26,15 +37,19 @@ LARGEST_START, LARGEST_RATIO, LARGEST_TURN, _LARGEST_TERM = 500.0, 20.0, 3.0, 10
 
 
 @njit(error_model="numpy")
-def _is_even(guesses: Any, i: Any) -> Any:
-    """Tell whether a record's guesses are evenly spaced but for rounding."""
-    n_guesses = guesses.shape[1]
-    low, high = guesses[i, 0], guesses[i, n_guesses - 1]
-    step = (high - low) / (n_guesses - 1)
-    furthest = 0.0
+def _tell_uneven(y: Any, own: Any) -> None:
+    """Write zero where a record's guesses are evenly spaced but for rounding."""
+    wide_vectors()
+    n_guesses = len(y) // N_LANES
+    low, high = load(y, 0), load(y, (n_guesses - 1) * N_LANES)
+    step = (high - low) * (1.0 / (n_guesses - 1))
+    furthest, bad = spread(0.0), spread(0.0 if n_guesses >= _LEAST_EVEN else 1.0)
     for k in range(n_guesses):
-        furthest = max(furthest, abs(guesses[i, k] - (low + step * k)))
-    return n_guesses >= _LEAST_EVEN and furthest <= _ROUNDING * max(abs(low), abs(high))
+        apart = load(y, k * N_LANES) - (low + step * float(k))
+        furthest = max(abs(apart), furthest)
+        bad += no_number(apart)
+    allowed = _ROUNDING * max(abs(low), abs(high))
+    store(own, 2 * N_LANES, bad + smaller(allowed, furthest))
 
 
 @njit(error_model="numpy")
@@ -49,9 +64,10 @@ def read_lanes(first: Any, n: Any, guesses: Any, truth: Any, omega: Any, y: Any,
     for j in range(N_LANES):
         i = first + min(j, n - 1)  # lanes to spare repeat the last record
         own[j], own[N_LANES + j] = omega[i], guesses[i, truth[i, 1]]
-        own[2 * N_LANES + j] = 0.0 if _is_even(guesses, i) else 1.0
-        for k in range(guesses.shape[1]):
-            y[k * N_LANES + j] = guesses[i, k]
+    n_guesses = guesses.shape[1]
+    for k in range(n_guesses):
+        store(y, k * N_LANES, gather(guesses, first * n_guesses + k, n_guesses, n))
+    _tell_uneven(y, own)
 
 
 @njit(error_model="numpy")
