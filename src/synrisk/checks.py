@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -288,14 +288,14 @@ def check_release(
     """Compare the fits to the confidential and to each synthetic dataset, and look for copies."""
     rows = []
     for model in synthesizer.models:
-        own, df = synthesizer.moments_given_everybody(model, executor), len(model.posterior.names)
+        own, df = synthesizer.given.moments(model, None, executor), len(model.posterior.names)
         for number, dataset in enumerate(release, 1):
             alone = None
             # Too few or too odd rows have no fit of their own: nothing to compare. Fewer rows than
             # parameters have one by the prior alone.
             if own is not None and len(dataset.columns[model.regression.response]) >= df:
                 with contextlib.suppress(SynriskError):
-                    alone = synthesizer.moments_given_release(model, dataset, executor)
+                    alone = synthesizer.given.moments(model, dataset, executor)
             d2 = _distance(own, alone)
             name = model.regression.response
             rows.append(Distance(name, number, d2, float(df), float(chdtr(df, d2))))
@@ -365,9 +365,32 @@ class _Neighbours:
         spread = np.where((spread > 0) & np.isfinite(spread), spread, 1.0)
         columns = (values / spread).T
         by = int(np.argmin([_n_repeated(column) for column in columns]))
-        ordered = np.ascontiguousarray(columns[:, np.argsort(columns[by])])
+        made = cls(np.ascontiguousarray(columns[:, np.argsort(columns[by])]), spread, by)
         # A record's first is itself.
-        return cls(ordered, spread, by, *cls(ordered, spread, by).count(values, 2, executor))
+        n_exact, n_near = made._among_neighbours() or made.count(values, 2, executor)
+        return replace(made, n_exact=n_exact, n_near=n_near)
+
+    def _among_neighbours(self) -> tuple[int, int] | None:
+        """Count records at, and near, another one; None where many are near in the sorted column.
+
+        Those that are lie next to one another, or two, three, … places apart.
+        """
+        n_records = self.columns.shape[1]
+        exact, near = np.zeros(n_records, dtype=bool), np.zeros(n_records, dtype=bool)
+        for lag in range(1, n_records):
+            candidates = np.flatnonzero(
+                self.columns[self.by, lag:] - self.columns[self.by, :-lag] <= _RADIUS
+            )
+            if not len(candidates):
+                break
+            if lag > _MOST_CANDIDATES:
+                return None
+            apart = self.columns[:, candidates + lag] - self.columns[:, candidates]
+            distance = np.abs(apart).max(axis=0)
+            for found, limit in ((exact, 0.0), (near, _RADIUS)):
+                rows = candidates[distance <= limit]
+                found[rows] = found[rows + lag] = True
+        return int(exact.sum()), int(near.sum())
 
     @cached_property
     def tree(self) -> cKDTree:
@@ -462,7 +485,7 @@ def _chance(
 ) -> tuple[float, float]:
     """Return how many rows the model would give `truth`, and the standard deviation of that."""
     regression, draws = model.regression, model.posterior
-    matrix = synthesizer.released_design(model, dataset)[rows]
+    matrix = synthesizer.given.design(model, dataset)[rows]
     y = regression.on_model_scale(truth)
     # Draws by their weight, the parameters being as uncertain as they are.
     steps = (np.arange(_N_CHANCES) + 0.5) / _N_CHANCES

@@ -79,18 +79,17 @@ def estimates_of(
         for k, (model, kind) in enumerate(zip(synthesizer.models, kinds, strict=True)):
             if kind == "exact":
                 far = _reach(synthesizer, k, grids)
-                alone = synthesizer.nodes_given_everybody(model, far, executor)
-                stacked = tuple(synthesizer.nodes(model, [one], far, executor) for one in release)
+                alone = synthesizer.given.nodes(model, None, far, executor)
+                stacked = tuple(
+                    synthesizer.given.nodes(model, one, far, executor) for one in release
+                )
                 estimates.append(Exact(alone, stacked))
                 continue
             own = KernelDraws.of(model.regression.distribution, draws[k])
             if kind == "stacked" and given_stacks:
                 estimates.append(_apart(model, own, draws[k], [one[k] for one in given_stacks]))
             elif kind == "stacked":
-                refits = [
-                    synthesizer.refit_model(model, [one], executor, confidential=True)
-                    for one in release
-                ]
+                refits = [synthesizer.given.refit(model, one, executor) for one in release]
                 n_draws = len(own.log_v)
                 family = model.regression.distribution
                 given = tuple(

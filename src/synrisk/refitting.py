@@ -78,7 +78,8 @@ def _fitted(
     guesses = _rows_of_guesses(block)
     sets = [[], *([dataset] for dataset in release)]
     found = [
-        synthesizer.evidence(model, datasets, position, guesses, executor) for datasets in sets
+        synthesizer.given.evidence(model, datasets, position, guesses, executor)
+        for datasets in sets
     ]
     return AtGuesses(
         np.stack([one.log_evidence for one in found]), np.stack([one.log_weights for one in found])
@@ -102,9 +103,9 @@ def _exact(
         evaluation.synthesizer.columns[model.regression.response]
     )
     reach = float(np.ptp(np.concatenate([everybody, block.guesses.ravel()])))
-    nodes = evaluation.synthesizer.nodes
-    stacked = tuple(nodes(model, [one], reach, executor) for one in release)
-    return Exact(nodes(model, [], reach, executor), stacked)
+    nodes = evaluation.synthesizer.given.nodes
+    stacked = tuple(nodes(model, one, reach, executor) for one in release)
+    return Exact(nodes(model, None, reach, executor), stacked)
 
 
 def _rows_of_guesses(block: ModelBlock) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -14,47 +14,31 @@ import pandas as pd
 from synrisk import bambi
 from synrisk.advice import place_of, setting
 from synrisk.archive import models_from_contents, models_to_contents, regressions_from_contents
+from synrisk.conditioning import Conditioning, rows_of_records
 from synrisk.design import Design
 from synrisk.errors import (
     DataError,
     DrawsError,
     OptionError,
     PriorError,
-    SyntheticDataError,
     counted,
     got,
     listed,
     nearest,
 )
-from synrisk.executors import Executor, workers
-from synrisk.fitting import (
-    Evidence,
-    Furthest,
-    Refit,
-    Sums,
-    draws_for_moments,
-    evidence_of_regression,
-    fit_regression,
-    furthest_records,
-    moments_by_sums,
-    moments_of_draws,
-    moments_of_regression,
-    nodes_of_regression,
-    refit_regression,
-    sums_of_regression,
-)
+from synrisk.executors import workers
+from synrisk.fitting import Refit, fit_regression
 from synrisk.inference import inference_table, is_inference
 from synrisk.interchange import read_draws, split_rename
 from synrisk.io import TableLike, read_table
-from synrisk.likelihood import Nodes
 from synrisk.memory import Memory
 from synrisk.model import Model, describe_models, saturation_notes
 from synrisk.plan import Plan, Regression
 from synrisk.posterior import Posterior, parameter_names
 from synrisk.preparation import Confidential
 from synrisk.priors import PriorSpec, check_prior
-from synrisk.release import Released, read_release
-from synrisk.schema import Columns, Factor, FloatArray, Missing, Schema, Types, text_columns
+from synrisk.release import read_release
+from synrisk.schema import Columns, Factor, Missing, Schema, Types, text_columns
 from synrisk.seeds import checked_seed
 from synrisk.storage import Contents, load, save
 from synrisk.synthesis import synthesize
@@ -319,170 +303,14 @@ class Synthesizer:
         team = workers(executor)
         with team.open() as opened:
             return {
-                model.regression.response: self._refit(model, released, opened)
+                model.regression.response: self.given.refit(model, released, opened)
                 for model in self.models
             }
 
-    def _refit(self, model: Model, released: Released, executor: Executor) -> Refit:
-        return self.refit_model(model, [released], executor, confidential=True)
-
-    def refit_model(
-        self, model: Model, datasets: Sequence[Released], executor: Executor, *, confidential: bool
-    ) -> Refit:
-        """Fit one model again to datasets, with the confidential records or without."""
-        if model.fit is None:
-            raise OptionError(
-                f"The draws of {model.regression.response!r} were made elsewhere; only a "
-                "synthesizer made by synrisk.fit can be fitted again."
-            )
-        return refit_regression(
-            model.regression,
-            self.schema.variables[model.regression.response],
-            model.fit,
-            model.posterior.names,
-            self._tables(model, datasets, confidential=confidential),
-            executor,
-        )
-
-    def moments_given_everybody(
-        self, model: Model, executor: Executor
-    ) -> tuple[FloatArray, FloatArray] | None:
-        """Return centre and covariance of a model's posterior, None where draws are too few.
-
-        Those of a fit are of standardised parameters, those of draws made elsewhere of their own.
-        """
-        if model.fit is None:
-            return moments_of_draws(model.posterior)
-        return self.memory.recall(
-            f"moments of {model.regression.response}", lambda: self._moments(model, None, executor)
-        )
-
-    def _moments(
-        self, model: Model, released: Released | None, executor: Executor
-    ) -> tuple[FloatArray, FloatArray] | None:
-        """Return centre and covariance of a fitted model given a dataset, or everybody."""
-        assert model.fit is not None  # noqa: S101 - asked of fitted models alone
-        variable = self.schema.variables[model.regression.response]
-        if model.fit.engine == "exact":
-            sums = self._sums(model, released, executor)
-            return moments_by_sums(model.regression, variable, model.fit, sums)
-        tables = self._tables(model, [released] if released else [], confidential=not released)
-        near = self.moments_given_everybody(model, executor) if released else None
-        return moments_of_regression(model.regression, variable, model.fit, tables, executor, near)
-
-    def _sums(self, model: Model, released: Released | None, executor: Executor) -> Sums:
-        """Return what a gaussian posterior takes from a dataset, or from everybody; made once."""
-        fit, response = model.fit, model.regression.response
-        assert fit is not None  # noqa: S101 - asked of fitted models alone
-
-        def make() -> Sums:
-            tables = self._tables(
-                model, [released] if released else [], confidential=released is None
-            )
-            variable = self.schema.variables[response]
-            return sums_of_regression(model.regression, variable, fit, tables, executor)
-
-        memory = self.memory if released is None else released.memory
-        return memory.recall(f"sums of {response}", make)
-
-    def moments_given_release(
-        self, model: Model, released: Released, executor: Executor
-    ) -> tuple[FloatArray, FloatArray] | None:
-        """Return the same given the rows of one dataset alone.
-
-        Draws made elsewhere have a prior that is not known; weak ones stand for it.
-        """
-        if model.fit is not None:
-            return self._moments(model, released, executor)
-        posterior, _ = fit_regression(
-            model.regression,
-            model.design,
-            self.schema.variables[model.regression.response],
-            *self._tables(model, [released], confidential=False)[0],
-            prior="default",
-            engine="auto",
-            n_draws=draws_for_moments(len(model.posterior.names)),
-            seed=0,
-            executor=executor,
-        )
-        return moments_of_draws(posterior)
-
-    def released_design(self, model: Model, released: Released) -> FloatArray:
-        """Return the design of a model for the rows of a synthetic dataset."""
-        n_rows = len(released.columns[model.regression.response])
-        return model.design.matrix(
-            released.columns, n_rows, "The synthetic dataset", SyntheticDataError
-        )
-
-    def nodes(
-        self, model: Model, datasets: Sequence[Released], reach: float, executor: Executor
-    ) -> Nodes:
-        """Return a gaussian model's exact posterior given the confidential data and datasets."""
-        assert model.fit is not None  # noqa: S101 - asked of fitted models alone
-        variable = self.schema.variables[model.regression.response]
-        sums = self._sums(model, None, executor)
-        furthest = self._furthest(model, executor)
-        for released in datasets:
-            sums += self._sums(model, released, executor)
-        return nodes_of_regression(model.regression, variable, model.fit, sums, furthest, reach)
-
-    def _furthest(self, model: Model, executor: Executor) -> Furthest:
-        """Return how far records lie from a gaussian model; made once."""
-        fit, regression = model.fit, model.regression
-        assert fit is not None  # noqa: S101 - asked of fitted models alone
-
-        def make() -> Furthest:
-            return furthest_records(
-                regression,
-                self.schema.variables[regression.response],
-                fit,
-                self._sums(model, None, executor),
-                _rows(self.confidential, model.design, regression),
-                executor,
-            )
-
-        return self.memory.recall(f"furthest of {regression.response}", make)
-
-    def nodes_given_everybody(self, model: Model, reach: float, executor: Executor) -> Nodes:
-        """Return the same given the confidential data alone."""
-        return self.memory.recall(
-            f"nodes of {model.regression.response}",
-            lambda: self.nodes(model, [], reach, executor),
-            given=reach,
-        )
-
-    def evidence(
-        self,
-        model: Model,
-        datasets: Sequence[Released],
-        position: int,
-        guesses: tuple[FloatArray, FloatArray, FloatArray],
-        executor: Executor,
-    ) -> Evidence:
-        """Return the evidence of all rows, the record at `position` replaced by each guess."""
-        assert model.fit is not None  # noqa: S101 - asked of fitted models alone
-        tables = self._tables(model, datasets, confidential=True)
-        matrix, values, omega = tables[0]
-        without = np.where(np.arange(len(omega)) == position, 0.0, omega)
-        return evidence_of_regression(
-            model.regression,
-            self.schema.variables[model.regression.response],
-            model.fit,
-            [(matrix, values, without), *tables[1:]],
-            guesses,
-            executor,
-        )
-
-    def _tables(
-        self, model: Model, datasets: Sequence[Released], *, confidential: bool
-    ) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
-        """Return design, response and weights of the confidential records and of datasets."""
-        response = model.regression.response
-        own = [_rows(self.confidential, model.design, model.regression)] if confidential else []
-        for released in datasets:
-            matrix = self.released_design(model, released)
-            own.append((matrix, released.columns[response], np.ones(len(matrix))))
-        return own
+    @property
+    def given(self) -> Conditioning:
+        """The models' posteriors given other rows."""
+        return Conditioning(self.confidential, self.memory)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -658,7 +486,7 @@ def fit(
         for regression, design, of_model in zip(
             confidential.plan.regressions, designs, chosen, strict=True
         ):
-            matrix, values, omega = _rows(confidential, design, regression)
+            matrix, values, omega = rows_of_records(confidential, design, regression)
             posterior, how = fit_regression(
                 regression,
                 design,
@@ -708,18 +536,6 @@ def _priors_by_model(
 
 def _is_count(value: object) -> bool:
     return not isinstance(value, bool) and isinstance(value, numbers.Integral) and int(value) >= 1
-
-
-def _rows(
-    confidential: Confidential, design: Design, regression: Regression
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the design, the response and the weights of the confidential records."""
-    matrix = design.matrix(
-        confidential.columns, confidential.n_records, "The confidential data", DataError
-    )
-    weights = confidential.record_weights(regression)
-    omega = np.ones(confidential.n_records) if weights is None else weights
-    return matrix, confidential.columns[regression.response], omega
 
 
 def _check_binary_levels(confidential: Confidential) -> None:

@@ -11,7 +11,7 @@ from scipy.stats import chi2, multivariate_t
 
 import synrisk as sr
 from synrisk.executors import Serial
-from synrisk.fitting import conjugate, gaussian
+from synrisk.fitting import conjugate, gaussian, sigma
 from synrisk.fitting.importance import effective_size, is_reliable, smoothed
 from synrisk.fitting.laplace import NormalPrior
 from synrisk.fitting.numbers import CommonNumbers
@@ -681,12 +681,12 @@ def test_nodes_serve_where_a_guess_takes_the_place_of_the_furthest_record(
     prior = NormalPrior(np.zeros(2), np.full(2, prior_sd), np.array([1.0]))
     sums = Sums.of(rows, prior.mean, Serial())
     alone = gaussian.GaussianPosterior.of(sums, prior, 1.0)
-    furthest = gaussian.Furthest.of(alone, rows, Serial())
+    furthest = sigma.Furthest.of(alone, rows, Serial())
     if stacked is not None:
         other = matrix @ [0.1 + stacked, -0.2] + rng.normal(size=n)
         sums += Sums.of([Rows(matrix, other, np.ones(n))], prior.mean, Serial())
     known = gaussian.GaussianPosterior.of(sums, prior, 1.0)
-    log_sigma, log_weight = gaussian.quadrature(known, sums, furthest, reach)
+    log_sigma, log_weight = sigma.quadrature(known, sums, furthest, reach)
     # Log densities are of the order of n, and so is their rounding.
     assert np.exp(log_weight).sum() == pytest.approx(1.0, abs=10 * n * 2.0**-52)
     fine = np.linspace(log_sigma.mean() - 2.0, log_sigma.mean() + 2.0, 200_001)

@@ -10,10 +10,10 @@ ORDER = [
     "rfiles", "io", "schema", "expressions", "transforms", "formula", "families", "priors", "plan",
     "design", "preparation", "release", "twins", "posterior", "spellings", "interchange",
     "inference", "bambi", "kernels", "units", "likelihood", "fitting", "model", "archive",
-    "synthesis", "synthesizer", "guesses", "intruder", "elimination", "result", "estimators",
-    "uncertainty", "risk", "risk_archive", "estimation", "refitting", "checks", "findings",
-    "tables", "criteria", "plots", "utility", "report", "attribute", "evaluating", "comparison",
-    "datasets", "study", "outputs", "running", "starting", "cli", "__init__",
+    "synthesis", "conditioning", "synthesizer", "guesses", "intruder", "elimination", "result",
+    "estimators", "uncertainty", "risk", "risk_archive", "estimation", "refitting", "checks",
+    "findings", "tables", "criteria", "plots", "utility", "report", "attribute", "evaluating",
+    "comparison", "datasets", "study", "outputs", "running", "starting", "cli", "__init__",
 ]  # fmt: skip
 ROOT = Path(synrisk.__file__).parent
 

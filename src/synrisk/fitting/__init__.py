@@ -1,7 +1,6 @@
 """Posteriors of regressions: exact for gaussian models, Laplace with weights, or NUTS."""
 
 from synrisk.fitting.evidence import Evidence
-from synrisk.fitting.gaussian import Furthest
 from synrisk.fitting.numbers import CommonNumbers
 from synrisk.fitting.regression import (
     Fit,
@@ -10,7 +9,7 @@ from synrisk.fitting.regression import (
     evidence_of_regression,
     fit_regression,
     furthest_records,
-    moments_by_sums,
+    known_by_sums,
     moments_of_draws,
     moments_of_regression,
     nodes_of_regression,
@@ -19,6 +18,7 @@ from synrisk.fitting.regression import (
 )
 from synrisk.fitting.rows import Standardisation
 from synrisk.fitting.scaling import Scales
+from synrisk.fitting.sigma import Furthest, KnownGivenSigma
 from synrisk.fitting.sums import Sums
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "Evidence",
     "Fit",
     "Furthest",
+    "KnownGivenSigma",
     "Refit",
     "Scales",
     "Standardisation",
@@ -34,7 +35,7 @@ __all__ = [
     "evidence_of_regression",
     "fit_regression",
     "furthest_records",
-    "moments_by_sums",
+    "known_by_sums",
     "moments_of_draws",
     "moments_of_regression",
     "nodes_of_regression",

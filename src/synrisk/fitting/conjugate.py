@@ -11,6 +11,7 @@ from synrisk.errors import FitError
 from synrisk.fitting.laplace import Fitted
 from synrisk.fitting.numbers import CommonNumbers
 from synrisk.fitting.rows import lower_root
+from synrisk.fitting.sigma import KnownGivenSigma
 from synrisk.fitting.sums import Sums
 from synrisk.schema import FloatArray
 
@@ -44,7 +45,7 @@ class ConjugatePrior:
 
 
 @dataclass(frozen=True, repr=False)
-class ConjugatePosterior:
+class ConjugatePosterior(KnownGivenSigma):
     """The normal-inverse-gamma posterior.
 
     Attributes
@@ -125,8 +126,8 @@ class ConjugatePosterior:
         return np.append(self.mean, log_sigma), covariance
 
     @property
-    def spread(self) -> float:
-        """The scale that sigma is looked for about."""
+    def scale(self) -> float:
+        """What sigma is looked for about."""
         return float(np.sqrt(self.sum_of_squares / self.df))
 
     def draw(self, numbers: CommonNumbers) -> Fitted:

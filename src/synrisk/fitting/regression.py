@@ -29,13 +29,14 @@ from synrisk.fitting.checks import (
 )
 from synrisk.fitting.conjugate import ConjugatePosterior, ConjugatePrior
 from synrisk.fitting.evidence import Evidence, evidence_at
-from synrisk.fitting.gaussian import Furthest, GaussianPosterior, quadrature
+from synrisk.fitting.gaussian import GaussianPosterior
 from synrisk.fitting.importance import LEAST_JUDGED
 from synrisk.fitting.laplace import Fitted, NormalPrior, Problem, find_mode, laplace
 from synrisk.fitting.numbers import CommonNumbers
 from synrisk.fitting.nuts import nuts
 from synrisk.fitting.rows import Rows, Standardisation, all_chunks
 from synrisk.fitting.scaling import Scales, resolve_priors
+from synrisk.fitting.sigma import Furthest, KnownGivenSigma, quadrature
 from synrisk.fitting.sums import Sums
 from synrisk.likelihood import Nodes
 from synrisk.plan import Regression
@@ -244,54 +245,55 @@ def sums_of_regression(
     return task.sums(rows, _worth_of(rows, executor))
 
 
+def known_by_sums(
+    regression: Regression, variable: Variable, fit: Fit, sums: Sums
+) -> KnownGivenSigma:
+    """Return the exact posterior of a gaussian regression, given sums over rows."""
+    return _frozen(regression, variable, fit, [])[0].known_given_sigma(sums)
+
+
 def furthest_records(
     regression: Regression,
     variable: Variable,
     fit: Fit,
-    sums: Sums,
+    known: KnownGivenSigma,
     table: tuple[FloatArray, FloatArray, FloatArray],
     executor: Executor,
 ) -> Furthest:
-    """Return how far records lie from a gaussian regression that is given them alone.
+    """Return how far records lie from a gaussian regression that was given them alone.
 
-    Arguments are those of `refit_regression`, with one table, and the sums over its rows.
+    Arguments are those of `refit_regression`, with one table, and the posterior.
     """
-    task, rows = _frozen(regression, variable, fit, [table])
-    return Furthest.of(task.known_given_sigma(sums), rows, _worth_of(rows, executor))
+    rows = _frozen(regression, variable, fit, [table])[1]
+    return Furthest.of(known, rows, _worth_of(rows, executor))
 
 
 def nodes_of_regression(
-    regression: Regression,
-    variable: Variable,
-    fit: Fit,
-    sums: Sums,
-    furthest: Furthest,
-    reach: float,
+    fit: Fit, known: KnownGivenSigma, sums: Sums, furthest: Furthest, reach: float
 ) -> Nodes:
     """Return the exact posterior of a gaussian regression as a sum over nodes of sigma.
 
     Parameters
     ----------
-    regression, variable, fit
-        As in `refit_regression`.
-    sums
-        Over the rows that it is given.
+    fit
+        The fit to the confidential rows.
+    known, sums
+        The posterior, and the sums over the rows that it was given.
     furthest
         Of the confidential records among these.
     reach
         How far guesses may lie from the truth.
     """
-    return _frozen(regression, variable, fit, [])[0].nodes(sums, furthest, reach)
-
-
-def moments_by_sums(
-    regression: Regression, variable: Variable, fit: Fit, sums: Sums
-) -> tuple[FloatArray, FloatArray] | None:
-    """Return the mean and the covariance of the exact posterior of a gaussian regression.
-
-    Parameters are standardised, sigma in logs; None where there is no covariance.
-    """
-    return _frozen(regression, variable, fit, [])[0].known_given_sigma(sums).moments()
+    log_sigma, log_weight = quadrature(known, sums, furthest, reach)
+    mean, covariance = known.given(log_sigma)
+    return Nodes(
+        log_weight,
+        np.exp(log_sigma),
+        np.ascontiguousarray(mean),
+        np.ascontiguousarray(covariance),
+        fit.standardisation.centre,
+        fit.standardisation.spread,
+    )
 
 
 def moments_of_regression(
@@ -432,20 +434,6 @@ class _Task:
         if isinstance(prior, ConjugatePrior):
             return ConjugatePosterior.of(sums, prior, self.what)
         return GaussianPosterior.of(sums, prior, self.scales.spread)
-
-    def nodes(self, sums: Sums, furthest: Furthest, reach: float) -> Nodes:
-        """Return a gaussian posterior as a sum over nodes of sigma."""
-        known = self.known_given_sigma(sums)
-        log_sigma, log_weight = quadrature(known, sums, furthest, reach)
-        mean, covariance = known.given(log_sigma)
-        return Nodes(
-            log_weight,
-            np.exp(log_sigma),
-            np.ascontiguousarray(mean),
-            np.ascontiguousarray(covariance),
-            self.standardisation.centre,
-            self.standardisation.spread,
-        )
 
     def own_scale(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return coefficients ``(draw, column, predictor)`` and auxiliary parameters."""
