@@ -101,8 +101,11 @@ def even_grid(
             f"Guesses for {target.name!r}: the range has no width for "
             f"{counted(n_empty, 'record')}; widen it, or within."
         )
-    values = low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, n)
-    values[:, -1] = high
+    # A guess after the other: rows are too short to be worked on one by one.
+    by_guess = np.multiply.outer(np.linspace(0.0, 1.0, n), high - low)
+    by_guess += low
+    by_guess[-1] = high
+    values = np.ascontiguousarray(by_guess.T)
     if not target.is_whole:
         # As `with_truth`, by arithmetic: of even guesses the nearest is known by its number.
         nearest = np.rint((target.truth - low) / (high - low) * (n - 1))
