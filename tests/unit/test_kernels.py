@@ -422,6 +422,28 @@ def test_summaries_equal_plain_numpy(axes):
     np.testing.assert_allclose(found.joint, log_p.reshape(p.shape), rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("absent", [0, 7, 9, 18])
+@pytest.mark.parametrize("likelihood", [-np.inf, np.inf, 5.0, -40.0])
+def test_a_cell_that_a_record_does_not_have_counts_for_nothing(absent, likelihood):
+    log_likelihood = np.random.default_rng(1).normal(size=(1, 19))
+    log_likelihood[0, absent] = likelihood
+    others = np.arange(19) != absent
+    truth = np.array([[np.flatnonzero(others)[4]]])
+    log_prior = np.where(others, -np.log(18.0), -np.inf)[None]
+    found, extremes = summarise(
+        [log_likelihood.copy()], [(0,)], log_prior, truth, (19,), keep=False, with_ends=True
+    )
+    if likelihood == np.inf:  # times a prior of zero: not known
+        assert np.isnan(found.probability).all()
+        return
+    kept = log_likelihood[0, others]
+    p = np.exp(kept - logsumexp(kept))
+    np.testing.assert_allclose(found.marginals[0][0, others], p, rtol=1e-13)
+    assert found.marginals[0][0, absent] == 0.0
+    assert found.log_odds_range[0] == np.ptp(kept)
+    np.testing.assert_array_equal(log_likelihood[0, extremes.ends[0]], [kept.min(), kept.max()])
+
+
 def test_one_cell_that_is_no_number_makes_its_record_none():
     log_likelihood = np.random.default_rng(0).normal(size=(3, 19))
     log_likelihood[1, 4] = np.nan
