@@ -269,7 +269,7 @@ def summarise(
     with_ends
         Whether to look for `Extremes.ends`.
     """
-    from synrisk.kernels import record_kernels
+    from synrisk.kernels import summarise_kernel
 
     n_records, every = len(truth), tuple(range(len(shape)))
     starts = np.concatenate([[0], np.cumsum(shape)]).astype(np.int64)
@@ -289,7 +289,7 @@ def summarise(
     best = np.zeros((n_records, len(shape)), dtype=np.int64)
     marginals = np.empty((n_records, starts[-1]))
     prior_marginals = np.empty((n_records, len(shape)))
-    record_kernels().summarise(
+    summarise_kernel()(
         joint,
         beside,
         *_places(tuple(axes[k] for k in others), shape),

@@ -114,13 +114,13 @@ class _Joint:
         First of all that is in it, then of what lies within each target: the true cell of the joint
         grid, and each variable's true value.
         """
-        from synrisk.kernels import record_kernels
+        from synrisk.kernels import part_kernel
 
         n_axes = len(self.shape)
         n_cells = math.prod(self.shape[axis] for axis in axes)
         out = np.zeros((len(self.truth), n_cells, 2 + n_axes))
         sizes = np.array(self.shape)
-        record_kernels().part(
+        part_kernel()(
             self.log_posterior, self.true_cell, self.truth, sizes, self.cells_of(axes), out
         )
         return out
@@ -129,10 +129,10 @@ class _Joint:
         self, axes: Sequence[tuple[int, ...]], apart: Sequence[FloatArray]
     ) -> tuple[FloatArray, FloatArray]:
         """Return the lowest and the highest rank of the truth that are left open."""
-        from synrisk.kernels import record_kernels
+        from synrisk.kernels import rank_kernel
 
         bounds = np.empty((len(self.truth), 2))
-        record_kernels().bound_ranks(
+        rank_kernel()(
             self.log_posterior, self.true_cell, *self._side_by_side(axes, apart), _CONFIDENCE, TIE,
             bounds,
         )  # fmt: skip

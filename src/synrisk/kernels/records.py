@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -28,31 +27,32 @@ from synrisk.kernels.lanes import (
 from synrisk.kernels.signatures import F1, F2, F3, FAST, I1, I2
 
 
-@dataclass(frozen=True)
-class RecordKernels:
-    """The compiled functions over records.
+@cache
+def summarise_kernel() -> Callable[..., None]:
+    """Return the kernel that normalises a posterior and writes what is reported of it.
 
-    Attributes
-    ----------
-    summarise
-        Normalises the posterior and writes probability, prior, ranks, marginals, best guesses, and
-        the cells with the smallest and the largest log likelihood.
-    part
-        Parts the posterior over a model's cells, and what of it lies within the truth.
-    bound_ranks
-        Counts the ranks of the truth that Monte-Carlo errors leave open.
+    Probability, prior, ranks, marginals, best guesses, and the cells with the smallest and the
+    largest log likelihood. Compiled or from numba's cache, as the others.
     """
-
-    summarise: Callable[..., None]
-    part: Callable[..., None]
-    bound_ranks: Callable[..., None]
+    kernel: Callable[..., None] = _make_summarise(sources_digest())
+    return kernel
 
 
 @cache
-def record_kernels() -> RecordKernels:
-    """Return the kernels, compiled or from numba's cache."""
-    digest = sources_digest()
-    return RecordKernels(_make_summarise(digest), _make_part(digest), _make_bound(digest))
+def part_kernel() -> Callable[..., None]:
+    """Return the kernel that parts a posterior over a model's cells.
+
+    And what of it lies within the truth.
+    """
+    kernel: Callable[..., None] = _make_part(sources_digest())
+    return kernel
+
+
+@cache
+def rank_kernel() -> Callable[..., None]:
+    """Return the kernel that counts the ranks of the truth that Monte-Carlo errors leave open."""
+    kernel: Callable[..., None] = _make_bound(sources_digest())
+    return kernel
 
 
 _SMALLEST = -1000.0  # powers of two below are of no probability
