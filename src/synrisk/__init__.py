@@ -2,7 +2,7 @@
 
 from synrisk.attribute import AttributeRisk
 from synrisk.comparison import Comparison, compare
-from synrisk.criteria import Criteria, Verdict
+from synrisk.criteria import Criteria
 from synrisk.datasets import load_households
 from synrisk.errors import (
     DataError,
@@ -29,6 +29,7 @@ from synrisk.priors import Conjugate, Exponential, Normal
 from synrisk.synthesis import SynthesisWarning
 from synrisk.synthesizer import Synthesizer, fit
 from synrisk.utility import Utility, utility
+from synrisk.verdict import Verdict
 
 __version__ = "0.1.0"
 

@@ -15,7 +15,7 @@ import xarray as xr
 
 from synrisk import tables
 from synrisk.checks import ReleaseChecks
-from synrisk.criteria import Criteria, Verdict, judge
+from synrisk.criteria import Criteria
 from synrisk.errors import OptionError, counted, got, listed, nearest
 from synrisk.findings import findings, table_of
 from synrisk.guesses import Grid
@@ -31,6 +31,7 @@ from synrisk.schema import IntArray
 from synrisk.storage import Contents, load, save
 from synrisk.synthesizer import Synthesizer
 from synrisk.utility import Utility
+from synrisk.verdict import Verdict, judge
 
 ReportKind: TypeAlias = Literal["sharing", "inside"]
 

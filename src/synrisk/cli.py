@@ -19,13 +19,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from synrisk.criteria import FAILED, UNJUDGED, Criteria, Verdict
+from synrisk.criteria import Criteria
 from synrisk.errors import FileError, OptionError, SynriskError, got, listed
 from synrisk.io import read_table
 from synrisk.running import Done, report, run
 from synrisk.starting import APPLICATIONS, application_text, guessed_text, sample_text
 from synrisk.study import POLICIES, REPORT_KINDS, kinds_of, no_policy, read_study
 from synrisk.utility import Utility
+from synrisk.verdict import FAILED, UNJUDGED, Verdict
 
 WRONG_INPUT, INTERNAL, INTERRUPTED = 2, 70, 130
 _CODES = {FAILED: 1, UNJUDGED: 3}

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from synrisk.attribute import AttributeRisk, ReportKind
-from synrisk.criteria import Criteria, Verdict
+from synrisk.criteria import Criteria
 from synrisk.datasets import load_households
 from synrisk.errors import (
     FileError,
@@ -39,6 +39,7 @@ from synrisk.study import Study, attempt, blame
 from synrisk.synthesis import SynthesisWarning
 from synrisk.synthesizer import Synthesizer, fit
 from synrisk.utility import Utility, utility
+from synrisk.verdict import Verdict
 
 RISK, RECORDS, SUMMARY, UTILITY = "risk.nc", "records.csv", "summary.json", "utility.json"
 REPORTS = {"sharing": "report.html", "inside": "report-inside.html"}  # each with .json beside

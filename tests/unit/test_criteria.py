@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import synrisk as sr
 from synrisk.checks import Copies, Distance, ReleaseChecks
-from synrisk.criteria import FAILED, PASSED, UNJUDGED, LimitReason, judge
+from synrisk.verdict import FAILED, PASSED, UNJUDGED, LimitReason, judge
 
 PRIOR = 0.1
 BETTER = {FAILED: 0, UNJUDGED: 1, PASSED: 2}

@@ -12,8 +12,9 @@ ORDER = [
     "inference", "bambi", "kernels", "units", "likelihood", "fitting", "model", "archive",
     "synthesis", "conditioning", "synthesizer", "guesses", "intruder", "elimination", "result",
     "estimators", "uncertainty", "risk", "risk_archive", "estimation", "refitting", "checks",
-    "findings", "tables", "criteria", "plots", "utility", "report", "attribute", "evaluating",
-    "comparison", "datasets", "study", "outputs", "running", "starting", "cli", "__init__",
+    "findings", "tables", "criteria", "verdict", "plots", "utility", "report", "attribute",
+    "evaluating", "comparison", "datasets", "study", "outputs", "running", "starting", "cli",
+    "__init__",
 ]  # fmt: skip
 ROOT = Path(synrisk.__file__).parent
 

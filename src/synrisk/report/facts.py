@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 
 from synrisk.checks import TAIL, ReleaseChecks
-from synrisk.criteria import Verdict
 from synrisk.errors import listed
 from synrisk.guesses.base import replaced_note
 from synrisk.intruder import FromModel, Prior, Table
@@ -26,6 +25,7 @@ from synrisk.report.usefulness import usefulness
 from synrisk.result import TIE
 from synrisk.schema import FloatArray
 from synrisk.utility import Utility
+from synrisk.verdict import Verdict
 
 N_RISKIEST = 20
 _LIBRARIES = (

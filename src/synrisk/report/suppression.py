@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synrisk.criteria import LEAST_SHARED
 from synrisk.schema import FloatArray
+from synrisk.verdict import LEAST_SHARED
 
 FEW = f"fewer than {LEAST_SHARED}"
 LEAST_DESCRIBED = 100  # records of which a shared statistic or picture may be
