@@ -16,7 +16,8 @@ class Memory:
 
     def recall(self, name: str, make: Callable[[], Made], given: Hashable = None) -> Made:
         """Return what `make` does; it is made again where `given` is another than before."""
-        if name not in self._made or self._made[name][0] != given:
-            self._made[name] = (given, make())
-        made: Made = self._made[name][1]
+        found = self._made.get(name)
+        if found is None or found[0] != given:
+            found = self._made[name] = (given, make())  # another thread may put its own there
+        made: Made = found[1]
         return made
