@@ -135,19 +135,22 @@ class Conditioning:
 
         `reach` is how far guesses may lie from the truth.
         """
-        fit, furthest = _fit_of(model), self._furthest(model, executor)
-        own = self._sums(model, None, executor)
+        fit, own = _fit_of(model), self._sums(model, None, executor)
+        everybody = self._known(model, None, executor)
+        furthest = self.memory.recall(
+            f"furthest of {model.regression.response}",
+            lambda: self._furthest(model, everybody, executor),
+        )
         if released is None:
             return self.memory.recall(
                 f"nodes of {model.regression.response}",
-                lambda: nodes_of_regression(
-                    fit, self._known(model, None, executor), own, furthest, reach
-                ),
+                lambda: nodes_of_regression(model.regression, fit, everybody, own, furthest, reach),
                 given=reach,
             )
         stacked = own + self._sums(model, released, executor)
         known = known_by_sums(model.regression, self._variable(model), fit, stacked)
-        return nodes_of_regression(fit, known, stacked, furthest, reach)
+        furthest = furthest.under(known) or self._furthest(model, known, executor)
+        return nodes_of_regression(model.regression, fit, known, stacked, furthest, reach)
 
     def evidence(
         self,
@@ -213,18 +216,15 @@ class Conditioning:
             ),
         )
 
-    def _furthest(self, model: Model, executor: Executor) -> Furthest:
-        """Return how far records lie from a gaussian model."""
-        return self.memory.recall(
-            f"furthest of {model.regression.response}",
-            lambda: furthest_records(
-                model.regression,
-                self._variable(model),
-                _fit_of(model),
-                self._known(model, None, executor),
-                self._records(model),
-                executor,
-            ),
+    def _furthest(self, model: Model, known: KnownGivenSigma, executor: Executor) -> Furthest:
+        """Return how far records lie from a gaussian posterior that was given them."""
+        return furthest_records(
+            model.regression,
+            self._variable(model),
+            _fit_of(model),
+            known,
+            self._records(model),
+            executor,
         )
 
 

@@ -682,11 +682,15 @@ def test_nodes_serve_where_a_guess_takes_the_place_of_the_furthest_record(
     sums = Sums.of(rows, prior.mean, Serial())
     alone = gaussian.GaussianPosterior.of(sums, prior, 1.0)
     furthest = sigma.Furthest.of(alone, rows, Serial())
+    known = alone
     if stacked is not None:
         other = matrix @ [0.1 + stacked, -0.2] + rng.normal(size=n)
         sums += Sums.of([Rows(matrix, other, np.ones(n))], prior.mean, Serial())
-    known = gaussian.GaussianPosterior.of(sums, prior, 1.0)
-    log_sigma, log_weight = sigma.quadrature(known, sums, furthest, reach)
+        known = gaussian.GaussianPosterior.of(sums, prior, 1.0)
+        exact = sigma.Furthest.of(known, rows, Serial())
+        furthest = furthest.under(known) or exact
+        assert exact.error <= furthest.error * (1 + 1e-12)
+    log_sigma, log_weight = sigma.quadrature(known, sums, furthest, reach, "The model")
     # Log densities are of the order of n, and so is their rounding.
     assert np.exp(log_weight).sum() == pytest.approx(1.0, abs=10 * n * 2.0**-52)
     fine = np.linspace(log_sigma.mean() - 2.0, log_sigma.mean() + 2.0, 200_001)

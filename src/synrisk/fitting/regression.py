@@ -123,7 +123,7 @@ def fit_regression(
     prior, engine, n_draws, seed, executor
         As `synrisk.fit` has them, checked.
     """
-    what, family = f"Formula {regression.formula!r}", regression.distribution
+    what, family = _named(regression), regression.distribution
     y = regression.on_model_scale(values)
     counting = omega > 0
     intercept = 0 if regression.parsed.intercept else None
@@ -260,7 +260,7 @@ def furthest_records(
     table: tuple[FloatArray, FloatArray, FloatArray],
     executor: Executor,
 ) -> Furthest:
-    """Return how far records lie from a gaussian regression that was given them alone.
+    """Return how far records lie from a gaussian regression that was given them.
 
     Arguments are those of `refit_regression`, with one table, and the posterior.
     """
@@ -269,14 +269,19 @@ def furthest_records(
 
 
 def nodes_of_regression(
-    fit: Fit, known: KnownGivenSigma, sums: Sums, furthest: Furthest, reach: float
+    regression: Regression,
+    fit: Fit,
+    known: KnownGivenSigma,
+    sums: Sums,
+    furthest: Furthest,
+    reach: float,
 ) -> Nodes:
     """Return the exact posterior of a gaussian regression as a sum over nodes of sigma.
 
     Parameters
     ----------
-    fit
-        The fit to the confidential rows.
+    regression, fit
+        The model, and its fit to the confidential rows.
     known, sums
         The posterior, and the sums over the rows that it was given.
     furthest
@@ -284,7 +289,7 @@ def nodes_of_regression(
     reach
         How far guesses may lie from the truth.
     """
-    log_sigma, log_weight = quadrature(known, sums, furthest, reach)
+    log_sigma, log_weight = quadrature(known, sums, furthest, reach, _named(regression))
     mean, covariance = known.given(log_sigma)
     return Nodes(
         log_weight,
@@ -361,13 +366,17 @@ def evidence_of_regression(
     return evidence_at(task.problem(rows, executor), of_guesses, task.start(), numbers)
 
 
+def _named(regression: Regression) -> str:
+    return f"Formula {regression.formula!r}"
+
+
 def _frozen(
     regression: Regression,
     variable: Variable,
     fit: Fit,
     tables: Sequence[tuple[FloatArray, FloatArray, FloatArray]],
 ) -> tuple[_Task, list[Rows]]:
-    family, what = regression.distribution, f"Formula {regression.formula!r}"
+    family, what = regression.distribution, _named(regression)
     n_predictors = family.n_predictors(variable)
     task = _Task(
         fit.engine, family, n_predictors, fit.priors, fit.scales, fit.standardisation, what

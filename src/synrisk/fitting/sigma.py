@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
+from synrisk.advice import setting
+from synrisk.errors import FitError
 from synrisk.executors import Executor
 from synrisk.fitting.rows import Rows
 from synrisk.fitting.sums import Sums
@@ -26,8 +28,9 @@ _LEAST_NORMAL = 100.0  # rows, for that
 _MOST_GAUSS = 15  # nodes
 _LARGEST_MOVE = 2.0  # standard deviations of log sigma, for a Gauss rule: the table must hold it
 _STEP, _TAIL = 0.6, 7.0  # of the even grid, in standard deviations of log sigma
-_MOST_NODES = 2000
+_MOST_NODES = 20_000
 _LEAST_LEVERAGE_LEFT = 1e-6
+_LOOSE = 1.25  # a bound of the largest error over that of another fit
 _LEAST_LEFT = 1e-12  # of the sum of squares, without the furthest record
 _WORTH_A_TRY = 1e-6  # for a normal density
 _AGREE = 1e-9  # of a Gauss rule with the table, where a guess moves sigma most
@@ -132,7 +135,7 @@ class Marginal:
 
 
 def quadrature(
-    known: KnownGivenSigma, sums: Sums, furthest: Furthest, reach: float
+    known: KnownGivenSigma, sums: Sums, furthest: Furthest, reach: float, what: str
 ) -> tuple[FloatArray, FloatArray]:
     """Return nodes of log sigma and the logs of their weights, which sum to one.
 
@@ -148,9 +151,11 @@ def quadrature(
     sums
         Over the rows that it was given.
     furthest
-        Of the confidential records among them.
+        Of the confidential records among them, from this posterior.
     reach
         How far guesses may lie from the truth.
+    what
+        The model, for messages.
     """
     marginal = known.log_sigma
     mean, sd = marginal.mean, marginal.sd
@@ -161,14 +166,21 @@ def quadrature(
             return rule[0], np.log(rule[1])
     first = min(float(marginal.points[0]), mean - _TAIL * sd - moves.fall)
     last = max(float(marginal.points[-1]), mean + _TAIL * sd + moves.rise)
-    n_nodes = min(_MOST_NODES, int(np.ceil((last - first) / (_STEP * sd))) + 1)
+    n_nodes = math.ceil((last - first) / (_STEP * sd)) + 1
+    if n_nodes > _MOST_NODES:
+        raise FitError(
+            f"{what}: a record, or a guess for it, lies so far from all others that sigma would "
+            f"move by {(moves.fall + moves.rise) / sd:,.0f} standard deviations, more than the "
+            "exact estimator can follow. Look for a mistake in the data, narrow the guesses, or "
+            f"use {setting('estimator', 'importance')}."
+        )
     nodes = np.linspace(first, last, n_nodes)
     return nodes, _normalised(known.log_density(nodes))
 
 
 @dataclass(frozen=True, repr=False)
 class Furthest:
-    """How far confidential records lie from a fit to them, and so from a fit to these and others.
+    """How far confidential records lie from a fit.
 
     Attributes
     ----------
@@ -191,7 +203,7 @@ class Furthest:
 
     @classmethod
     def of(cls, known: KnownGivenSigma, records: Sequence[Rows], executor: Executor) -> Furthest:
-        """Return it of the records that a fit was given."""
+        """Return it of records, and of a fit that was given them."""
         log_sigma = known.log_sigma.mean
         mean, covariance = (part[0] for part in known.given(np.array([log_sigma])))
         sigma2 = math.exp(2.0 * log_sigma)
@@ -209,14 +221,17 @@ class Furthest:
         precision = sigma2 * np.linalg.pinv(covariance, hermitian=True)
         return cls(mean, precision, math.sqrt(error), leverage, heaviest)
 
-    def from_mean(self, mean: FloatArray) -> float:
-        """Return how far a record's error may be from another fit's mean, at most.
+    def under(self, known: KnownGivenSigma) -> Furthest | None:
+        """Return a bound under a fit that was given more rows; None where it would be loose.
 
-        |x'Δ| is at most √(x'Cx · Δ'C⁻¹Δ).
+        |x'Δ| is at most √(x'Cx · Δ'C⁻¹Δ), which for a record that settles a coefficient alone is
+        much more than it is.
         """
+        mean = known.given(np.array([known.log_sigma.mean]))[0][0]
         apart = mean - self.mean
         squared = float(apart @ self.precision @ apart)
-        return self.error + math.sqrt(self.leverage * max(squared, 0.0))
+        error = self.error + math.sqrt(self.leverage * max(squared, 0.0))
+        return replace(self, error=error) if error < _LOOSE * self.error else None
 
 
 @dataclass(frozen=True, repr=False)
@@ -243,8 +258,7 @@ class _Moves:
     def of(cls, known: KnownGivenSigma, sums: Sums, furthest: Furthest, reach: float) -> _Moves:
         log_sigma = known.log_sigma.mean
         mean = known.given(np.array([log_sigma]))[0][0]
-        error = furthest.from_mean(mean)
-        sigma2 = math.exp(2.0 * log_sigma)
+        error, sigma2 = furthest.error, math.exp(2.0 * log_sigma)
         inside = (error + math.sqrt(furthest.heaviest) * reach) ** 2
         total = sums.squared_errors(mean)
         return cls(log_sigma, error**2 / sigma2, inside / sigma2, total / sigma2)

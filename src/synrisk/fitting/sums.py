@@ -15,7 +15,10 @@ from synrisk.executors import Executor
 from synrisk.fitting.rows import Rows
 from synrisk.schema import FloatArray
 
-_SETTLED = 1e-8  # eigenvalues below this share of the largest do not move what is expanded about
+# Eigenvalues below the first share of the largest do not move what is expanded about, unless that
+# leaves errors much larger than need be; those below the second never do.
+_SETTLED, _NULL = 1e-8, 1e-13
+_FAR = 0.01  # of the squared errors
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,18 +75,20 @@ class Sums:
             gram, products = gram + squares, products + projected
             n_effective += weight
         values, vectors = np.linalg.eigh(gram)
-        settled = values > _SETTLED * values[-1]
-        along = np.where(settled, vectors.T @ products, 0.0) / np.where(settled, values, 1.0)
-        about = centre + vectors @ along
 
-        def errors(part: Rows) -> tuple[float, FloatArray]:
-            error = part.y - part.matrix @ about
-            weighted = part.omega * error
-            return float(weighted @ error), weighted @ part.matrix
+        def towards_least(slope: FloatArray, least: float) -> FloatArray:
+            counts = values > least * values[-1]
+            along = np.where(counts, vectors.T @ slope, 0.0) / np.where(counts, values, 1.0)
+            return np.asarray(vectors @ along)
 
-        total, slope = 0.0, np.zeros(n_columns)
-        for of_part, its_slope in executor.map(errors, rows):
-            total, slope = total + of_part, slope + its_slope
+        about = centre + towards_least(products, _SETTLED)
+        total, slope = _errors(rows, about, executor)
+        further = towards_least(slope, _NULL)
+        if (
+            slope @ further > _FAR * total
+        ):  # a nearly exact fit, by columns that are nearly the same
+            about = about + further
+            total, slope = _errors(rows, about, executor)
         return cls(centre, gram, products, n_effective, (_Expansion(about, total, slope, gram),))
 
     def __add__(self, other: Sums) -> Sums:
@@ -99,3 +104,19 @@ class Sums:
     def squared_errors(self, coefficients: FloatArray) -> float:
         """Return the weighted sum of squared errors."""
         return sum(table.at(coefficients) for table in self.errors)
+
+
+def _errors(
+    rows: Sequence[Rows], coefficients: FloatArray, executor: Executor
+) -> tuple[float, FloatArray]:
+    """Return the weighted sum of squared errors, and the products of columns and errors."""
+
+    def in_part(part: Rows) -> tuple[float, FloatArray]:
+        error = part.y - part.matrix @ coefficients
+        weighted = part.omega * error
+        return float(weighted @ error), weighted @ part.matrix
+
+    total, slope = 0.0, np.zeros(len(coefficients))
+    for of_part, its_slope in executor.map(in_part, rows):
+        total, slope = total + of_part, slope + its_slope
+    return total, slope
