@@ -139,7 +139,7 @@ class Conditioning:
         everybody = self._known(model, None, executor)
         furthest = self.memory.recall(
             f"furthest of {model.regression.response}",
-            lambda: self._furthest(model, everybody, executor),
+            lambda: self._furthest(model, everybody, own, executor),
         )
         if released is None:
             return self.memory.recall(
@@ -149,7 +149,7 @@ class Conditioning:
             )
         stacked = own + self._sums(model, released, executor)
         known = known_by_sums(model.regression, self._variable(model), fit, stacked)
-        furthest = furthest.under(known) or self._furthest(model, known, executor)
+        furthest = furthest.under(known) or self._furthest(model, known, stacked, executor)
         return nodes_of_regression(model.regression, fit, known, stacked, furthest, reach)
 
     def evidence(
@@ -216,13 +216,16 @@ class Conditioning:
             ),
         )
 
-    def _furthest(self, model: Model, known: KnownGivenSigma, executor: Executor) -> Furthest:
+    def _furthest(
+        self, model: Model, known: KnownGivenSigma, sums: Sums, executor: Executor
+    ) -> Furthest:
         """Return how far records lie from a gaussian posterior that was given them."""
         return furthest_records(
             model.regression,
             self._variable(model),
             _fit_of(model),
             known,
+            sums,
             self._records(model),
             executor,
         )

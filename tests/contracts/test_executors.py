@@ -127,3 +127,20 @@ def test_work_within_work_does_not_wait_for_itself():
             return sum(executor.map(lambda k: k * item, range(5)))
 
         assert list(executor.map(work, range(6))) == [10 * item for item in range(6)]
+
+
+def test_nothing_is_begun_after_ctrl_c_in_the_callers_own_work():
+    begun, caller, interrupted = [], threading.get_ident(), threading.Event()
+
+    def work(item):
+        begun.append(item)
+        if threading.get_ident() == caller:
+            interrupted.set()
+            raise KeyboardInterrupt
+        assert interrupted.wait(20)
+        time.sleep(0.05)
+        return item
+
+    with workers(2).open() as executor, pytest.raises(KeyboardInterrupt):
+        list(executor.map(work, range(1000)))
+    assert len(begun) < 10

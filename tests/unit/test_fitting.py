@@ -681,13 +681,13 @@ def test_nodes_serve_where_a_guess_takes_the_place_of_the_furthest_record(
     prior = NormalPrior(np.zeros(2), np.full(2, prior_sd), np.array([1.0]))
     sums = Sums.of(rows, prior.mean, Serial())
     alone = gaussian.GaussianPosterior.of(sums, prior, 1.0)
-    furthest = sigma.Furthest.of(alone, rows, Serial())
+    furthest = sigma.Furthest.of(alone, sums, rows, Serial())
     known = alone
     if stacked is not None:
         other = matrix @ [0.1 + stacked, -0.2] + rng.normal(size=n)
         sums += Sums.of([Rows(matrix, other, np.ones(n))], prior.mean, Serial())
         known = gaussian.GaussianPosterior.of(sums, prior, 1.0)
-        exact = sigma.Furthest.of(known, rows, Serial())
+        exact = sigma.Furthest.of(known, sums, rows, Serial())
         furthest = furthest.under(known) or exact
         assert exact.error <= furthest.error * (1 + 1e-12)
     log_sigma, log_weight = sigma.quadrature(known, sums, furthest, reach, "The model")
@@ -707,3 +707,16 @@ def test_nodes_serve_where_a_guess_takes_the_place_of_the_furthest_record(
         expected = logsumexp(log_p + log_moved(fine, guess)) - logsumexp(log_p)
         found = logsumexp(log_weight + log_moved(log_sigma, guess))
         assert found == pytest.approx(expected, abs=1e-8)
+
+
+@pytest.mark.parametrize("noise", [1.0, 1e-3, 1e-6])
+def test_sums_of_a_nearly_exact_fit_by_nearly_equal_columns_keep_their_digits(noise):
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=150)
+    matrix = np.column_stack([np.ones(150), x, x + 1e-4 * rng.normal(size=150)])
+    y = 3.0 + 2.0 * x + noise * rng.normal(size=150)
+    sums = Sums.of([Rows(matrix, y, np.ones(150))], np.array([3.0, 0.0, 0.0]), Serial())
+    least = np.linalg.lstsq(matrix, y)[0]
+    errors = ((y - matrix @ least) ** 2).sum()
+    # Errors of the response's last digits stay: 1e-16 of its size against the noise.
+    assert sums.squared_errors(least) == pytest.approx(errors, rel=1e-9)

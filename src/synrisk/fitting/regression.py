@@ -257,15 +257,17 @@ def furthest_records(
     variable: Variable,
     fit: Fit,
     known: KnownGivenSigma,
+    sums: Sums,
     table: tuple[FloatArray, FloatArray, FloatArray],
     executor: Executor,
 ) -> Furthest:
     """Return how far records lie from a gaussian regression that was given them.
 
-    Arguments are those of `refit_regression`, with one table, and the posterior.
+    Arguments are those of `refit_regression`, with the records' table, and the posterior with the
+    sums over the rows that it was given.
     """
     rows = _frozen(regression, variable, fit, [table])[1]
-    return Furthest.of(known, rows, _worth_of(rows, executor))
+    return Furthest.of(known, sums, rows, _worth_of(rows, executor))
 
 
 def nodes_of_regression(

@@ -29,6 +29,8 @@ _MOST_GAUSS = 15  # nodes
 _LARGEST_MOVE = 2.0  # standard deviations of log sigma, for a Gauss rule: the table must hold it
 _STEP, _TAIL = 0.6, 7.0  # of the even grid, in standard deviations of log sigma
 _MOST_NODES = 20_000
+_FOR_MODE, _ROUNDS = 201, 3  # points, and how often their range is narrowed
+_DIFFERENCE = 1e-4  # of log sigma, for a curvature
 _LEAST_LEVERAGE_LEFT = 1e-6
 _LOOSE = 1.25  # a bound of the largest error over that of another fit
 _LEAST_LEFT = 1e-12  # of the sum of squares, without the furthest record
@@ -166,7 +168,8 @@ def quadrature(
             return rule[0], np.log(rule[1])
     first = min(float(marginal.points[0]), mean - _TAIL * sd - moves.fall)
     last = max(float(marginal.points[-1]), mean + _TAIL * sd + moves.rise)
-    n_nodes = math.ceil((last - first) / (_STEP * sd)) + 1
+    narrowest = min(sd, *moves.narrowest(known, first, last))
+    n_nodes = math.ceil((last - first) / (_STEP * narrowest)) + 1
     if n_nodes > _MOST_NODES:
         raise FitError(
             f"{what}: a record, or a guess for it, lies so far from all others that sigma would "
@@ -193,6 +196,8 @@ class Furthest:
         The largest leverage over what it leaves.
     heaviest
         The largest weight.
+    left
+        The least share of the squared errors that remains without a record, by least squares.
     """
 
     mean: FloatArray
@@ -200,26 +205,37 @@ class Furthest:
     error: float
     leverage: float
     heaviest: float
+    left: float
 
     @classmethod
-    def of(cls, known: KnownGivenSigma, records: Sequence[Rows], executor: Executor) -> Furthest:
-        """Return it of records, and of a fit that was given them."""
+    def of(
+        cls, known: KnownGivenSigma, sums: Sums, records: Sequence[Rows], executor: Executor
+    ) -> Furthest:
+        """Return it of records, and of a fit that was given them with others in `sums`."""
         log_sigma = known.log_sigma.mean
         mean, covariance = (part[0] for part in known.given(np.array([log_sigma])))
         sigma2 = math.exp(2.0 * log_sigma)
+        # The posterior's mean gives way to a gross outlier a little less than least squares, which
+        # leave exactly this without it.
+        inverse = np.asarray(np.linalg.pinv(sums.gram, hermitian=True), dtype=np.float64)
+        least = sums.centre + inverse @ sums.products
 
-        def in_part(part: Rows) -> tuple[float, float, float]:
-            squares = part.omega * (part.y - part.matrix @ mean) ** 2
-            projected = part.matrix @ covariance
-            leverage = part.omega / sigma2 * np.einsum("ij,ij->i", projected, part.matrix)
-            left = np.maximum(1.0 - leverage, _LEAST_LEVERAGE_LEFT)
-            found = (squares / left).max(), (leverage / left).max(), part.omega.max()
-            return float(found[0]), float(found[1]), float(found[2])
+        def in_part(part: Rows) -> tuple[float, float, float, float]:
+            squares, leverage, left = _without(part, mean, covariance / sigma2)
+            by_least_squares, _, remaining = _without(part, least, inverse)
+            found = (
+                (squares / left).max(),
+                (leverage / left).max(),
+                part.omega.max(),
+                (by_least_squares / remaining).max(),
+            )
+            return float(found[0]), float(found[1]), float(found[2]), float(found[3])
 
         parts = zip(*executor.map(in_part, records), strict=True)
-        error, leverage, heaviest = (max(of_parts) for of_parts in parts)
+        error, leverage, heaviest, largest = (max(of_parts) for of_parts in parts)
         precision = sigma2 * np.linalg.pinv(covariance, hermitian=True)
-        return cls(mean, precision, math.sqrt(error), leverage, heaviest)
+        left = max(1.0 - largest / sums.squared_errors(least), 0.0)
+        return cls(mean, precision, math.sqrt(error), leverage, heaviest, left)
 
     def under(self, known: KnownGivenSigma) -> Furthest | None:
         """Return a bound under a fit that was given more rows; None where it would be loose.
@@ -232,6 +248,15 @@ class Furthest:
         squared = float(apart @ self.precision @ apart)
         error = self.error + math.sqrt(self.leverage * max(squared, 0.0))
         return replace(self, error=error) if error < _LOOSE * self.error else None
+
+
+def _without(
+    rows: Rows, mean: FloatArray, inverse: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the rows' squared errors and leverages, and what these leave."""
+    squares = rows.omega * (rows.y - rows.matrix @ mean) ** 2
+    leverage = rows.omega * np.einsum("ij,ij->i", rows.matrix @ inverse, rows.matrix)
+    return squares, leverage, np.maximum(1.0 - leverage, _LEAST_LEVERAGE_LEFT)
 
 
 @dataclass(frozen=True, repr=False)
@@ -247,12 +272,15 @@ class _Moves:
         units of sigma².
     total
         The squared errors of all rows, in these.
+    left
+        The least share of them that remains without a record.
     """
 
     log_sigma: float
     out: float
     inside: float
     total: float
+    left: float
 
     @classmethod
     def of(cls, known: KnownGivenSigma, sums: Sums, furthest: Furthest, reach: float) -> _Moves:
@@ -261,17 +289,41 @@ class _Moves:
         error, sigma2 = furthest.error, math.exp(2.0 * log_sigma)
         inside = (error + math.sqrt(furthest.heaviest) * reach) ** 2
         total = sums.squared_errors(mean)
-        return cls(log_sigma, error**2 / sigma2, inside / sigma2, total / sigma2)
+        out = error**2
+        left = min(furthest.left, 1.0 - out / total)
+        return cls(log_sigma, out / sigma2, inside / sigma2, total / sigma2, left)
 
     @property
     def fall(self) -> float:
         """How far log sigma falls without the furthest record."""
-        return -0.5 * math.log(max(1.0 - self.out / self.total, _LEAST_LEFT))
+        return -0.5 * math.log(max(self.left, _LEAST_LEFT))
 
     @property
     def rise(self) -> float:
         """How far log sigma rises with a far guess."""
         return 0.5 * math.log1p(self.inside / self.total)
+
+    def narrowest(self, known: KnownGivenSigma, first: float, last: float) -> list[float]:
+        """Return the standard deviations of log sigma without the record, and with the guess.
+
+        By the curvature at the mode: a prior on sigma may hold it more tightly there.
+        """
+        found = []
+        for change in (self.total * (1.0 - self.left), -self.inside):
+
+            def log_density(at: FloatArray, change: float = change) -> FloatArray:
+                return known.log_density(at) + 0.5 * change * np.exp(2.0 * (self.log_sigma - at))
+
+            grid = np.linspace(first, last, _FOR_MODE)
+            for _ in range(_ROUNDS):
+                top = int(np.argmax(log_density(grid)))
+                low, high = grid[max(top - 1, 0)], grid[min(top + 1, _FOR_MODE - 1)]
+                grid = np.linspace(low, high, _FOR_MODE)
+            steps = 0.5 * (low + high) + np.array([-1.0, 0.0, 1.0]) * _DIFFERENCE
+            below, at, above = log_density(steps)
+            curvature = (2.0 * at - below - above) / _DIFFERENCE**2
+            found.append(1.0 / math.sqrt(curvature) if curvature > 0 else math.inf)
+        return found
 
     def factors(self, log_sigma: FloatArray) -> FloatArray:
         """Return what the two multiply the density by, ``(2, point)``."""
