@@ -173,9 +173,8 @@ def quadrature(
     if n_nodes > _MOST_NODES:
         raise FitError(
             f"{what}: a record, or a guess for it, lies so far from all others that sigma would "
-            f"move by {(moves.fall + moves.rise) / sd:,.0f} standard deviations, more than the "
-            "exact estimator can follow. Look for a mistake in the data, narrow the guesses, or "
-            f"use {setting('estimator', 'importance')}."
+            "move further than the exact estimator can follow. Look for a mistake in the data, "
+            f"narrow the guesses, or use {setting('estimator', 'importance')}."
         )
     nodes = np.linspace(first, last, n_nodes)
     return nodes, _normalised(known.log_density(nodes))
