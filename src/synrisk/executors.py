@@ -56,8 +56,11 @@ class _Crew:
                 return False
             try:
                 result.set_result(function(item))
-            except BaseException as error:
+            except Exception as error:
+                result.set_exception(error)  # raised where the result is asked for
+            except BaseException as error:  # such as Ctrl-C: nothing more is begun
                 result.set_exception(error)
+                raise
             return True
 
         def help_out() -> None:

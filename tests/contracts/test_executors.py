@@ -130,15 +130,20 @@ def test_work_within_work_does_not_wait_for_itself():
 
 
 def test_nothing_is_begun_after_ctrl_c_in_the_callers_own_work():
-    begun, caller, interrupted = [], threading.get_ident(), threading.Event()
+    begun, caller = [], threading.get_ident()
+    helped, interrupted = threading.Event(), threading.Event()
 
     def work(item):
         begun.append(item)
-        if threading.get_ident() == caller:
+        if threading.get_ident() != caller:
+            helped.set()
+            assert interrupted.wait(20)
+            time.sleep(0.05)
+        elif item == 0:
+            assert helped.wait(20)  # so that there is a result to wait for
+        else:
             interrupted.set()
             raise KeyboardInterrupt
-        assert interrupted.wait(20)
-        time.sleep(0.05)
         return item
 
     with workers(2).open() as executor, pytest.raises(KeyboardInterrupt):
