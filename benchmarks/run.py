@@ -112,19 +112,12 @@ def against_exp() -> dict[str, float]:
     rows["numpy.exp (s)"] = statistics.median(b for _, b in pairs)
     fitted = fitted_application()
     evaluate(fitted, "auto", diagnostics=True)
-    # What no release changes is kept with the synthesizer, which a first call has to work out.
+    name = "auto with diagnostics"
+    rows[f"{name}: whole call / numpy.exp"] = _median_ratio([fitted] * N_PAIRS, values, out)
+    # What no release changes is kept with the synthesizer: its first call has to work that out.
     fresh = [fitted_application() for _ in range(N_PAIRS)]
-    for name, cases in (("", [fitted] * N_PAIRS), (" (a synthesizer's first)", fresh)):
-        pairs = [
-            (
-                seconds(lambda c=case: evaluate(c, "auto", diagnostics=True)),
-                seconds(lambda: np.exp(values, out=out)),
-            )
-            for case in cases
-        ]
-        rows[f"auto with diagnostics{name}: whole call / numpy.exp"] = statistics.median(
-            a / b for a, b in pairs
-        )
+    rows[f"{name}, first of a synthesizer / numpy.exp"] = _median_ratio(fresh, values, out)
+    del fresh
     for estimator in ("importance", "stacked"):
         without = median_seconds(lambda e=estimator: evaluate(fitted, e))
         with_errors = median_seconds(lambda e=estimator: evaluate(fitted, e, diagnostics=True))
@@ -132,6 +125,15 @@ def against_exp() -> dict[str, float]:
     whole = R_SECONDS_A_RECORD * case[0].n_records
     rows["R package / paper"] = whole / rows["paper: whole call (s)"]
     return rows
+
+
+def _median_ratio(cases: list[tuple[Any, Any]], values: Any, out: Any) -> float:
+    """Time "auto" with diagnostics on each case, against numpy.exp."""
+    return statistics.median(
+        seconds(lambda c=case: evaluate(c, "auto", diagnostics=True))
+        / seconds(lambda: np.exp(values, out=out))
+        for case in cases
+    )
 
 
 def growth() -> dict[str, float]:
