@@ -40,7 +40,13 @@ def far_guesses(n):
     return rows(n), "y ~ 1", sr.Interval(5, 1e3, 2e3), "default"
 
 
+def few(prior):
+    return rows(5), "y ~ 1", sr.Additive(5, 2, 2), prior
+
+
 CASES = {
+    "five records": few("default"),
+    "five records, hardly any prior": few(sr.Conjugate(scale=np.inf, df=0)),
     "one of a level": one_of_a_level(),
     "a far predictor": far_predictor(),
     "an outlier of 1e2": outlier(1e2),
@@ -62,7 +68,7 @@ def test_more_nodes_change_nothing(monkeypatch, name):
         synthesizer = sr.fit(sr.Regression(formula, prior=prior), used, seed=1, n_draws=40)
         release = synthesizer.synthesize(seed=2)
         risk = sr.attribute_risk(
-            synthesizer, release, guesses=guesses, records=[0, 3, 5], diagnostics=False
+            synthesizer, release, guesses=guesses, records=[0, 3, 4], diagnostics=False
         )
         return risk.records.log_odds_range, risk._evaluation.estimates[0]
 

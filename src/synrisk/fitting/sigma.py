@@ -28,6 +28,9 @@ _LEAST_NORMAL = 100.0  # rows, for that
 _MOST_GAUSS = 15  # nodes
 _LARGEST_MOVE = 2.0  # standard deviations of log sigma, for a Gauss rule: the table must hold it
 _STEP, _TAIL = 0.6, 7.0  # of the even grid, in standard deviations of log sigma
+# Of few records the density is that of exp(−k u − ½ e^(−2u)), analytic for |Im u| < π/4: the rule's
+# error is exp(−π²/(2·step)).
+_WIDEST_STEP = 0.2
 _MOST_NODES = 20_000
 _FOR_MODE, _ROUNDS = 201, 3  # points, and how often their range is narrowed
 _DIFFERENCE = 1e-4  # of log sigma, for a curvature
@@ -168,8 +171,8 @@ def quadrature(
             return rule[0], np.log(rule[1])
     first = min(float(marginal.points[0]), mean - _TAIL * sd - moves.fall)
     last = max(float(marginal.points[-1]), mean + _TAIL * sd + moves.rise)
-    narrowest = min(sd, *moves.narrowest(known, first, last))
-    n_nodes = math.ceil((last - first) / (_STEP * narrowest)) + 1
+    step = min(_STEP * min(sd, *moves.narrowest(known, first, last)), _WIDEST_STEP)
+    n_nodes = math.ceil((last - first) / step) + 1
     if n_nodes > _MOST_NODES:
         raise FitError(
             f"{what}: a record, or a guess for it, lies so far from all others that sigma would "
