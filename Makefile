@@ -27,7 +27,7 @@ test: lint browser
 # their own; the compiled core is tested there too.
 test-extras: $(VENV_EXTRAS)/.extras
 	$(VENV_EXTRAS)/bin/python -m pytest -n 2 --dist loadfile \
-	  tests/extras tests/unit/test_kernels.py tests/contracts/test_families.py
+	  tests/extras tests/unit/core/test_kernels.py tests/contracts/test_families.py
 
 # For the tests of the report, where CI may install it; elsewhere they use what there is, or skip.
 browser:

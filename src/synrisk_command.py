@@ -20,7 +20,7 @@ def main() -> None:
     # A shell that runs jobs in the background has them ignore Ctrl-C; that stays so.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _leave)
-    from synrisk.cli import app
+    from synrisk.study.cli import app
 
     app()
 

@@ -1,10 +1,9 @@
 """What could an intruder learn about each person from this synthetic data?"""
 
-from synrisk.attribute import AttributeRisk
-from synrisk.comparison import Comparison, compare
-from synrisk.criteria import Criteria
-from synrisk.datasets import load_households
-from synrisk.errors import (
+from synrisk.assessment.attribute_result import AttributeRisk
+from synrisk.assessment.attribute_risk import attribute_risk
+from synrisk.assessment.comparison import Comparison, compare
+from synrisk.base.errors import (
     DataError,
     DisclosureError,
     DrawsError,
@@ -20,16 +19,17 @@ from synrisk.errors import (
     SyntheticDataError,
     UnreliableError,
 )
-from synrisk.evaluating import attribute_risk
-from synrisk.findings import ReliabilityWarning
-from synrisk.guesses import Additive, AllLevels, Interval, Relative, Values
-from synrisk.intruder import TruthFactor
-from synrisk.plan import Regression
-from synrisk.priors import Conjugate, Exponential, Normal
-from synrisk.synthesis import SynthesisWarning
-from synrisk.synthesizer import Synthesizer, fit
+from synrisk.data.households import load_households
+from synrisk.models.plan import Regression
+from synrisk.models.priors import Conjugate, Exponential, Normal
+from synrisk.risk.diagnostics import ReliabilityWarning
+from synrisk.risk.guesses import Additive, AllLevels, Interval, Relative, Values
+from synrisk.risk.intruder_prior import TruthFactor
+from synrisk.synthesis.sampler import SynthesisWarning
+from synrisk.synthesis.synthesizer import Synthesizer, fit
 from synrisk.utility import Utility, utility
-from synrisk.verdict import Verdict
+from synrisk.verdict.criteria import Criteria
+from synrisk.verdict.verdict import Verdict
 
 __version__ = "0.1.0"
 

@@ -10,8 +10,8 @@ import pytest
 from helpers.cases import gaussian_draws, people
 
 import synrisk as sr
-from synrisk.chunks import ROWS
-from synrisk.executors import workers
+from synrisk.base.chunks import ROWS
+from synrisk.base.workers import workers
 
 
 class Backwards:

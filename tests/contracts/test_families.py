@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from synrisk.families import FAMILIES, family
-from synrisk.schema import Factor, Numeric
+from synrisk.data.schema import Factor, Numeric
+from synrisk.models.families import FAMILIES, family
 
 # Example responses and an independent log density of y given its predictors, for each family.
 EXAMPLES = {

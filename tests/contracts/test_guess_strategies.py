@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import synrisk as sr
-from synrisk.guesses import Target, for_target
-from synrisk.guesses import lay_out as lay_out_strategy
-from synrisk.guesses.all_levels import Neighbourhood
-from synrisk.schema import Factor, Numeric
+from synrisk.data.schema import Factor, Numeric
+from synrisk.risk.guesses import Target, for_target
+from synrisk.risk.guesses import lay_out as lay_out_strategy
+from synrisk.risk.guesses.all_levels import Neighbourhood
 
 
 def lay_out(strategy, given):

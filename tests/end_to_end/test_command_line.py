@@ -13,7 +13,7 @@ import pytest
 from helpers.studies import STUDY, as_json, study_in, synrisk, table
 
 import synrisk as sr
-from synrisk.study import read_study
+from synrisk.study.file import read_study
 
 
 def digest(path):
@@ -511,7 +511,7 @@ def test_an_error_of_our_own_shows_no_value_and_is_not_a_verdict(tmp_path, monke
     def broken(*_, **__):
         raise ValueError("a secret of case 810001")
 
-    monkeypatch.setattr("synrisk.cli.run", broken)
+    monkeypatch.setattr("synrisk.study.cli.run", broken)
     done = synrisk("run", study_in(tmp_path))
     assert done.exit_code == 70
     assert "ValueError in test_command_line.py" in done.stderr

@@ -80,7 +80,7 @@ def check_whole(out):
     assert found == manifest["outputs"]
 
 
-@pytest.mark.parametrize("module", ["synrisk", "numpy", "pandas", "typer", "synrisk.cli"])
+@pytest.mark.parametrize("module", ["synrisk", "numpy", "pandas", "typer", "synrisk.study.cli"])
 def test_interrupted_imports_say_so_without_a_traceback(module):
     """Ctrl-C as soon as a module is looked for."""
     code = f"""

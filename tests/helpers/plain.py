@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import logsumexp
 
-from synrisk.families import Family
-from synrisk.schema import FloatArray, IntArray
+from synrisk.base.arrays import FloatArray, IntArray
+from synrisk.models.families import Family
 
 _UNDERFLOW = 1e-280  # below this a sum of products has lost terms; its logarithm is taken anew
 

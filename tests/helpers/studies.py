@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from typer.testing import CliRunner
 
-from synrisk.cli import app
+from synrisk.study.cli import app
 
 STUDY = """\
 title = "A small study"

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import synrisk as sr
-from synrisk.fitting import sigma
+from synrisk.fitting import sigma_quadrature
 
 
 def rows(n, seed=3):
@@ -73,9 +73,9 @@ def test_more_nodes_change_nothing(monkeypatch, name):
         return risk.records.log_odds_range, risk._evaluation.estimates[0]
 
     found_range, few = log_odds()
-    monkeypatch.setattr(sigma, "_LARGEST_MOVE", 0.0)  # no Gauss rule
-    monkeypatch.setattr(sigma, "_STEP", 0.15)
-    monkeypatch.setattr(sigma, "_TAIL", 12.0)
+    monkeypatch.setattr(sigma_quadrature, "_LARGEST_MOVE", 0.0)  # no Gauss rule
+    monkeypatch.setattr(sigma_quadrature, "_STEP", 0.15)
+    monkeypatch.setattr(sigma_quadrature, "_TAIL", 12.0)
     expected_range, many = log_odds()
     assert len(many.nodes.sigma) > 3 * len(few.nodes.sigma)
     # Where sigma is about 1, an outlier's log density is half its square; that cancels, but for its
@@ -98,6 +98,6 @@ def test_a_level_of_one_takes_few_nodes():
 def test_more_nodes_than_there_can_be_are_refused(monkeypatch):
     data, formula, guesses, _ = outlier(1e6)
     synthesizer = sr.fit(sr.Regression(formula), data[["x", "y"]], seed=1, n_draws=40)
-    monkeypatch.setattr(sigma, "_MOST_NODES", 50)
+    monkeypatch.setattr(sigma_quadrature, "_MOST_NODES", 50)
     with pytest.raises(sr.FitError, match="'y ~ x': a record, or a guess for it, lies so far"):
         sr.attribute_risk(synthesizer, synthesizer.synthesize(seed=2), guesses=guesses)

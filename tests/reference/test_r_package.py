@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 
 import synrisk as sr
-from synrisk.estimators import Importance
-from synrisk.guesses import Grid
-from synrisk.intruder import Uniform
-from synrisk.likelihood import KernelDraws
-from synrisk.risk import Evaluation, log_density_of_release
-from synrisk.units import Units
+from synrisk.core.batches import Units
+from synrisk.core.likelihood import KernelDraws
+from synrisk.risk.estimators.estimates import Importance
+from synrisk.risk.evaluation import Evaluation, log_density_of_release
+from synrisk.risk.guesses import Grid
+from synrisk.risk.intruder_prior import Uniform
 
 SMALL = Path(__file__).parent / "oracle_small"
 CE = Path(__file__).parents[3] / "shared" / "oracle" / "ce"

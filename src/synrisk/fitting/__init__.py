@@ -1,7 +1,8 @@
 """Posteriors of regressions: exact for gaussian models, Laplace with weights, or NUTS."""
 
+from synrisk.fitting.common_random_numbers import CommonNumbers
 from synrisk.fitting.evidence import Evidence
-from synrisk.fitting.numbers import CommonNumbers
+from synrisk.fitting.prior_scales import Scales
 from synrisk.fitting.regression import (
     Fit,
     Refit,
@@ -16,10 +17,9 @@ from synrisk.fitting.regression import (
     refit_regression,
     sums_of_regression,
 )
-from synrisk.fitting.rows import Standardisation
-from synrisk.fitting.scaling import Scales
-from synrisk.fitting.sigma import Furthest, KnownGivenSigma
-from synrisk.fitting.sums import Sums
+from synrisk.fitting.sigma_quadrature import Furthest, KnownGivenSigma
+from synrisk.fitting.standardise import Standardisation
+from synrisk.fitting.sufficient_statistics import Sums
 
 __all__ = [
     "CommonNumbers",

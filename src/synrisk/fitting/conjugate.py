@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import digamma, polygamma
 
-from synrisk.errors import FitError
+from synrisk.base.arrays import FloatArray
+from synrisk.base.errors import FitError
+from synrisk.fitting.common_random_numbers import CommonNumbers
 from synrisk.fitting.laplace import Fitted
-from synrisk.fitting.numbers import CommonNumbers
-from synrisk.fitting.rows import lower_root
-from synrisk.fitting.sigma import KnownGivenSigma
-from synrisk.fitting.sums import Sums
-from synrisk.schema import FloatArray
+from synrisk.fitting.sigma_quadrature import KnownGivenSigma
+from synrisk.fitting.standardise import lower_root
+from synrisk.fitting.sufficient_statistics import Sums
 
 _LEAST_DF_OF_VARIANCE = 2.0  # up to here the coefficients have none
 _LEAST_DF = 1.0  # of sigma's posterior; with fewer, quantiles are beyond numbers

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import logsumexp
 
+from synrisk.base.arrays import FloatArray
+from synrisk.fitting.common_random_numbers import CommonNumbers
 from synrisk.fitting.laplace import Problem, Proposal, find_mode
-from synrisk.fitting.numbers import CommonNumbers
-from synrisk.fitting.rows import Rows
-from synrisk.schema import FloatArray
+from synrisk.fitting.standardise import Rows
 
 
 @dataclass(frozen=True, repr=False)

@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from synrisk.errors import FitError
-from synrisk.executors import Executor
-from synrisk.families import Family
-from synrisk.fitting.importance import effective_size, is_reliable, smoothed
-from synrisk.fitting.numbers import CommonNumbers
-from synrisk.fitting.rows import Rows, lower_root
-from synrisk.likelihood import KernelDraws, add_log_density
-from synrisk.schema import FloatArray, IntArray
+from synrisk.base.arrays import FloatArray, IntArray
+from synrisk.base.errors import FitError
+from synrisk.base.workers import Executor
+from synrisk.core.likelihood import KernelDraws, add_log_density
+from synrisk.fitting.common_random_numbers import CommonNumbers
+from synrisk.fitting.psis import effective_size, is_reliable, smoothed
+from synrisk.fitting.standardise import Rows, lower_root
+from synrisk.models.families import Family
 
 _PROPOSAL_DF = 7.0
 _MOST_STEPS = 200

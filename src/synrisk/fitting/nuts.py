@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from synrisk.errors import OptionError
+from synrisk.base.arrays import FloatArray, IntArray
+from synrisk.base.errors import OptionError
 from synrisk.fitting.laplace import Fitted, Problem, find_mode
-from synrisk.fitting.rows import lower_root
-from synrisk.schema import FloatArray, IntArray
+from synrisk.fitting.standardise import lower_root
 
 _CHAINS = 4
 _TUNING = 600

@@ -13,12 +13,17 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from synrisk.advice import either, place_of, setting
-from synrisk.design import Design
-from synrisk.errors import FitError, OptionError
-from synrisk.executors import Executor, Serial
-from synrisk.families import Family
-from synrisk.fitting.checks import (
+from synrisk.base.arrays import FloatArray
+from synrisk.base.errors import FitError, OptionError
+from synrisk.base.messages import either, place_of, setting
+from synrisk.base.seeds import stream
+from synrisk.base.workers import Executor, Serial
+from synrisk.core.likelihood import Nodes
+from synrisk.data.schema import Variable
+from synrisk.fitting.common_random_numbers import CommonNumbers
+from synrisk.fitting.conjugate import ConjugatePosterior, ConjugatePrior
+from synrisk.fitting.evidence import Evidence, evidence_at
+from synrisk.fitting.identifiability import (
     has_one_outcome,
     refuse_certain_response,
     refuse_constant_columns,
@@ -27,23 +32,19 @@ from synrisk.fitting.checks import (
     separation_notes,
     variance_inflation,
 )
-from synrisk.fitting.conjugate import ConjugatePosterior, ConjugatePrior
-from synrisk.fitting.evidence import Evidence, evidence_at
-from synrisk.fitting.gaussian import GaussianPosterior
-from synrisk.fitting.importance import LEAST_JUDGED
 from synrisk.fitting.laplace import Fitted, NormalPrior, Problem, find_mode, laplace
-from synrisk.fitting.numbers import CommonNumbers
+from synrisk.fitting.normal_prior import GaussianPosterior
 from synrisk.fitting.nuts import nuts
-from synrisk.fitting.rows import Rows, Standardisation, all_chunks
-from synrisk.fitting.scaling import Scales, resolve_priors
-from synrisk.fitting.sigma import Furthest, KnownGivenSigma, quadrature
-from synrisk.fitting.sums import Sums
-from synrisk.likelihood import Nodes
-from synrisk.plan import Regression
-from synrisk.posterior import Posterior, parameter_names
-from synrisk.priors import Conjugate, Exponential, Normal, PriorSpec
-from synrisk.schema import FloatArray, Variable
-from synrisk.seeds import stream
+from synrisk.fitting.prior_scales import Scales, resolve_priors
+from synrisk.fitting.psis import LEAST_JUDGED
+from synrisk.fitting.sigma_quadrature import Furthest, KnownGivenSigma, quadrature
+from synrisk.fitting.standardise import Rows, Standardisation, all_chunks
+from synrisk.fitting.sufficient_statistics import Sums
+from synrisk.models.design import Design
+from synrisk.models.families import Family
+from synrisk.models.plan import Regression
+from synrisk.models.posterior import Posterior, parameter_names
+from synrisk.models.priors import Conjugate, Exponential, Normal, PriorSpec
 
 Engine: TypeAlias = Literal["exact", "laplace", "nuts"]
 Priors: TypeAlias = tuple[Normal | Exponential, ...] | Conjugate

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from synrisk.schema import FloatArray
+from synrisk.base.arrays import FloatArray
 
 _SAME = 1e-9  # values within this of one another, relatively, are one
 _BEYOND = 0.6  # standard deviations that a density goes on beyond the last value

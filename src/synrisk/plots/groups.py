@@ -10,8 +10,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedFormatter, FixedLocator
 
-from synrisk.errors import counted
-from synrisk.plots.numbers import MEASURES
+from synrisk.base.arrays import BoolArray, FloatArray
+from synrisk.base.errors import counted
 from synrisk.plots.style import (
     BLUE,
     GREY,
@@ -26,7 +26,7 @@ from synrisk.plots.style import (
     shade,
     text,
 )
-from synrisk.schema import BoolArray, FloatArray
+from synrisk.plots.view import MEASURES
 
 _MANY = 2000  # points beyond which their number is shaded
 _FEW = 30  # records of a group that are drawn one by one

@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter
 
-from synrisk.errors import counted
+from synrisk.base.arrays import BoolArray, FloatArray
+from synrisk.base.errors import counted
 from synrisk.plots.density import draw_density, few_values
-from synrisk.plots.numbers import JOINT, MEASURES, Numbers
 from synrisk.plots.style import (
     BLUE,
     COLOURS,
@@ -27,7 +27,7 @@ from synrisk.plots.style import (
     shade,
     text,
 )
-from synrisk.schema import BoolArray, FloatArray
+from synrisk.plots.view import JOINT, MEASURES, Numbers
 
 _MOST_BARS = 60
 _SAME = 1e-9  # priors closer than this, relatively, are one

@@ -16,8 +16,8 @@ from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, ScalarFormatter
 
-from synrisk.errors import OptionError, counted
-from synrisk.schema import FloatArray
+from synrisk.base.arrays import FloatArray
+from synrisk.base.errors import OptionError, counted
 
 # Okabe and Ito's colours, told apart by all kinds of colour vision; lines differ in dashes too.
 BLUE, VERMILLION, GREEN, ORANGE = "#0072B2", "#D55E00", "#009E73", "#E69F00"

@@ -10,9 +10,10 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from synrisk.errors import counted
+from synrisk.base.arrays import FloatArray, IntArray
+from synrisk.base.errors import counted
+from synrisk.data.schema import Factor
 from synrisk.plots.density import draw_density
-from synrisk.plots.numbers import Drawn
 from synrisk.plots.style import (
     BLUE,
     COLOURS,
@@ -28,7 +29,7 @@ from synrisk.plots.style import (
     plain_axis,
     text,
 )
-from synrisk.schema import Factor, FloatArray, IntArray
+from synrisk.plots.view import Drawn
 
 _MOST_BARS = 50
 _MOST_TOLD_APART = 5  # datasets with a line and a name of their own

@@ -13,19 +13,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from synrisk.checks import TAIL, ReleaseChecks
-from synrisk.errors import listed
-from synrisk.guesses.base import replaced_note
-from synrisk.intruder import FromModel, Prior, Table
-from synrisk.plots.numbers import JOINT, Drawn, Numbers
-from synrisk.release import Released
+from synrisk.base.arrays import FloatArray
+from synrisk.base.errors import listed
+from synrisk.core.summary import TIE
+from synrisk.plots.view import JOINT, Drawn, Numbers
+from synrisk.report.disclosure_control import FEW, Discretion
 from synrisk.report.pictures import MOST_VARIABLES, pictures
-from synrisk.report.suppression import FEW, Discretion
 from synrisk.report.usefulness import usefulness
-from synrisk.result import TIE
-from synrisk.schema import FloatArray
+from synrisk.risk.guesses.strategy import replaced_note
+from synrisk.risk.intruder_prior import FromModel, Prior, Table
+from synrisk.risk.release_checks import TAIL, ReleaseChecks
+from synrisk.synthesis.release import Released
 from synrisk.utility import Utility
-from synrisk.verdict import Verdict
+from synrisk.verdict.verdict import Verdict
 
 N_RISKIEST = 20
 _LIBRARIES = (

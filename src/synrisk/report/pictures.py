@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from synrisk.plots.numbers import JOINT, Drawn, Numbers
-from synrisk.release import Released
-from synrisk.report.suppression import Bins, Discretion, pooled_levels
-from synrisk.schema import Factor, FloatArray
+from synrisk.base.arrays import FloatArray
+from synrisk.data.schema import Factor
+from synrisk.plots.view import JOINT, Drawn, Numbers
+from synrisk.report.disclosure_control import Bins, Discretion, pooled_levels
+from synrisk.synthesis.release import Released
 
 MOST_VARIABLES = 12  # with pictures of their own
 _MOST_RANK_BARS = 60

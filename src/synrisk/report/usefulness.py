@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from synrisk.report.suppression import Discretion
+from synrisk.report.disclosure_control import Discretion
 from synrisk.utility import Utility
 from synrisk.utility.intervals import UNCHANGED
-from synrisk.verdict import LEAST_SHARED
+from synrisk.verdict.verdict import LEAST_SHARED
 
 _LEAST_RECORDS = 10 * LEAST_SHARED
 _MOST_PAIRS = 8

@@ -11,10 +11,10 @@ from typing import Any
 
 import pandas as pd
 
-from synrisk.errors import FileError, OptionError, counted, got, listed, nearest
-from synrisk.release import Released, read_release
+from synrisk.base.errors import FileError, OptionError, counted, got, listed, nearest
+from synrisk.data.netcdf import target_of, write_whole
 from synrisk.report.facts import Source, collect, number
-from synrisk.storage import target_of, write_whole
+from synrisk.synthesis.release import Released, read_release
 
 KINDS = ("sharing", "inside")
 _SUFFIXES = (".html", ".htm")
@@ -126,7 +126,7 @@ def render(facts: Mapping[str, Any]) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    from synrisk.report.draw import draw
+    from synrisk.report.svg import draw
 
     environment = Environment(
         loader=PackageLoader("synrisk.report", "."),

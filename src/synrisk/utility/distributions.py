@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from synrisk.schema import Columns, Factor, FloatArray, IntArray
+from synrisk.base.arrays import FloatArray, IntArray
+from synrisk.data.schema import Columns, Factor
 from synrisk.utility.reading import Sides, is_numeric, unit_of
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)

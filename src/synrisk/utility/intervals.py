@@ -29,14 +29,15 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
-from synrisk.design import Design
-from synrisk.errors import DataError, FitError, SynriskError, SyntheticDataError, listed
-from synrisk.executors import Serial
+from synrisk.base.arrays import BoolArray, FloatArray
+from synrisk.base.errors import DataError, FitError, SynriskError, SyntheticDataError, listed
+from synrisk.base.workers import Serial
+from synrisk.data.schema import Columns, Factor
 from synrisk.fitting.laplace import NormalPrior, Problem, find_mode
-from synrisk.fitting.rows import Rows, Standardisation, all_chunks
-from synrisk.plan import Regression
-from synrisk.posterior import parameter_names
-from synrisk.schema import BoolArray, Columns, Factor, FloatArray
+from synrisk.fitting.standardise import Rows, Standardisation, all_chunks
+from synrisk.models.design import Design
+from synrisk.models.plan import Regression
+from synrisk.models.posterior import parameter_names
 from synrisk.utility.reading import Sides, unit_of
 
 FULLY, PARTIALLY, SINGLE, UNCHANGED, LACKING = (

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synrisk.errors import listed
-from synrisk.schema import BoolArray, Columns, IntArray
+from synrisk.base.arrays import BoolArray, IntArray
+from synrisk.base.errors import listed
+from synrisk.data.schema import Columns
 
 _BY_CHANCE = 1e-6  # how probable equal counts may be for columns that count as the same
 

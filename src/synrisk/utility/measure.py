@@ -10,13 +10,13 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from synrisk.errors import FileError, OptionError, counted, got, listed, nearest
-from synrisk.io import TableLike
-from synrisk.plan import Plan, Regression
-from synrisk.plots.utility import UtilityPlots
-from synrisk.schema import Missing, Types
-from synrisk.seeds import checked_seed
-from synrisk.synthesizer import Synthesizer
+from synrisk.base.errors import FileError, OptionError, counted, got, listed, nearest
+from synrisk.base.seeds import checked_seed
+from synrisk.data.frames import TableLike
+from synrisk.data.schema import Missing, Types
+from synrisk.models.plan import Plan, Regression
+from synrisk.plots.of_utility import UtilityPlots
+from synrisk.synthesis.synthesizer import Synthesizer
 from synrisk.utility.distributions import marginal_table, pair_table
 from synrisk.utility.intervals import UNCHANGED, interval_table, overlap_of_copy
 from synrisk.utility.propensity import (

@@ -31,9 +31,10 @@ import numpy.typing as npt
 from scipy.special import expit
 from scipy.stats import ks_2samp
 
-from synrisk.errors import OptionError
-from synrisk.schema import Columns, Factor, FloatArray
-from synrisk.seeds import stream
+from synrisk.base.arrays import FloatArray
+from synrisk.base.errors import OptionError
+from synrisk.base.seeds import stream
+from synrisk.data.schema import Columns, Factor
 from synrisk.utility.reading import Sides, unit_of
 
 MODELS = ("main", "interactions", "cart")

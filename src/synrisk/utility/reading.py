@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from synrisk.errors import (
+from synrisk.base.arrays import FloatArray
+from synrisk.base.errors import (
     DataError,
     OptionError,
     SyntheticDataError,
@@ -19,12 +20,10 @@ from synrisk.errors import (
     listed,
     nearest,
 )
-from synrisk.io import read_table
-from synrisk.plan import Regression
-from synrisk.schema import (
+from synrisk.data.frames import read_table
+from synrisk.data.schema import (
     Columns,
     Factor,
-    FloatArray,
     Missing,
     Numeric,
     Schema,
@@ -32,7 +31,8 @@ from synrisk.schema import (
     require_columns,
     text_columns,
 )
-from synrisk.synthesizer import Synthesizer
+from synrisk.models.plan import Regression
+from synrisk.synthesis.synthesizer import Synthesizer
 from synrisk.utility.matching import Table, matched_rows
 
 _WHAT = "The confidential data"

@@ -1,0 +1,1 @@
+"""What users ask about a release and hold as its answer: attribute risk, comparisons."""

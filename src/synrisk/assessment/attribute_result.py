@@ -1,0 +1,381 @@
+"""Attribute disclosure risk: the result that users hold."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from synrisk.base.arrays import IntArray
+from synrisk.base.errors import OptionError, counted, got, listed, nearest
+from synrisk.core.summary import RiskArrays
+from synrisk.data.frames import TableLike
+from synrisk.data.netcdf import Contents, load, save
+from synrisk.plots import Plots
+from synrisk.plots.view import Drawn
+from synrisk.report import Source, write_report
+from synrisk.risk import tables
+from synrisk.risk.diagnostics import findings, table_of
+from synrisk.risk.evaluation import Evaluation
+from synrisk.risk.evaluation_file import evaluation_from_contents, evaluation_to_contents
+from synrisk.risk.guesses import Grid
+from synrisk.risk.guesses.spaced import is_real
+from synrisk.risk.release_checks import ReleaseChecks
+from synrisk.synthesis.synthesizer import Synthesizer
+from synrisk.utility import Utility
+from synrisk.verdict.criteria import Criteria
+from synrisk.verdict.verdict import Verdict, judge
+
+ReportKind: TypeAlias = Literal["sharing", "inside"]
+
+_KIND = "an attribute risk"  # of file
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AttributeRisk:
+    """What a worst-case intruder could learn about each record from a release.
+
+    Made by `attribute_risk`. The intruder knows every other record, the unsynthesized values of
+    this one, and the synthesis models. Probabilities are over the guesses that were laid out.
+
+    Attributes
+    ----------
+    estimator
+        How the likelihood was estimated, by variable: "exact", "stacked", "importance", "paper".
+    n_datasets
+        The number of synthetic datasets.
+    n_draws
+        The number of posterior draws used, by variable; 0 for an exact one.
+    notes
+        What a reader of the numbers should know about how they were made.
+    release_check
+        Whether the release looks as if it came from these models, and whether rows were copied;
+        None where diagnostics were not asked for.
+    fingerprints
+        By which the datasets that were evaluated are known again, whatever the order of their
+        rows; none in a file of before they were kept.
+    """
+
+    estimator: dict[str, str]
+    n_datasets: int
+    n_draws: dict[str, int]
+    notes: tuple[str, ...]
+    release_check: ReleaseChecks | None
+    _evaluation: Evaluation
+    _result: RiskArrays
+    _labels: tables.Labels
+    fingerprints: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        sizes = " × ".join(str(n) for n in self._evaluation.shape)
+        return (
+            f"<AttributeRisk: {listed(self._labels.names)}; "
+            f"{counted(len(self._labels.records), 'record')}; {sizes} guesses; "
+            f"{counted(self.n_datasets, 'dataset')}; "
+            f"estimated by {listed(dict.fromkeys(self.estimator.values()))}>"
+        )
+
+    @cached_property
+    def _records(self) -> pd.DataFrame:
+        return tables.record_table(self._result, self._grids, self._labels)
+
+    @property
+    def _grids(self) -> tuple[Grid, ...]:
+        return self._evaluation.grids
+
+    @property
+    def records(self) -> pd.DataFrame:
+        """A row a record: in the confidential data's order, or in that of ``records=``.
+
+        ``probability`` of the true values given the release, ``prior``, ``lift`` (the one over the
+        other), ``rank`` of the truth (1 is the most probable; ties share the average) with
+        ``rank_low`` and ``rank_high``, which Monte-Carlo error leaves open, ``n_guesses``,
+        ``log_odds_range`` (the most that the release moved the log odds between two guesses) with
+        a bound on its standard error, ``mcse`` (the standard error of ``probability``), ``ess`` and
+        ``khat`` (the effective number of draws at the record's worst guess, and the tail of their
+        weights there), ``reliable``; and for each synthesized variable V ``probability_V``,
+        ``prior_V``, ``mcse_V``, ``best_guess_V`` (by V's marginal) and ``abs_diff_V``, its distance
+        from the truth (0 or 1 for unordered levels).
+        """
+        return self._records.copy()
+
+    def summary(self, by: str | None = None) -> pd.DataFrame:
+        """Return a row for the joint and for each variable, or these for each group of `by`.
+
+        ``share_best`` is the share of records whose truth is the one most probable guess.
+        ``release_check`` says whether the release looks as if it came from the model ("passed",
+        "failed", "not known"), for the joint also whether rows were copied: see `release_check`.
+
+        Parameters
+        ----------
+        by
+            A column of the confidential data.
+        """
+        groups = None if by is None else self._groups(by)
+        table = tables.summary_table(self._result, self._grids, self._labels, groups)
+        checks = self.release_check
+        status = {
+            name: "not known"
+            if checks is None
+            else checks.status(None if name == "joint" else name)
+            for name in ("joint", *self._labels.names)
+        }
+        table["release_check"] = [status[of] for of in table.index.get_level_values("of")]
+        return table
+
+    def diagnostics(self) -> pd.DataFrame:
+        """Return what is shaky, why, and what to do: a row a finding, none if all is well."""
+        return table_of(findings(self._evaluation, self._result, self.release_check))
+
+    @property
+    def synthesizer(self) -> Synthesizer:
+        """The models and the confidential data that the risk was evaluated with."""
+        return self._evaluation.synthesizer
+
+    @property
+    def plot(self) -> Plots:
+        """Plots: ``risk.plot.probability()``, ``.marginals()``, ``.ranks()`` and others."""
+        drawn = Drawn(self._evaluation, self._result, self._labels)
+        return Plots(drawn, self._row, self._log_joint)
+
+    def verdict(self, criteria: Criteria) -> Verdict:
+        """Return whether the release keeps the criteria: passed, failed, or cannot be judged.
+
+        Records that were not evaluated (``records=``) count as undecided.
+
+        Parameters
+        ----------
+        criteria
+            The limits: `Criteria`, `Criteria.from_toml` or `Criteria.named`.
+        """
+        return judge(
+            criteria,
+            self._records,
+            self._result.prior_marginals,
+            self._labels.names,
+            self.release_check,
+            self._evaluation.synthesizer.n_records,
+            self.n_datasets,
+        )
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        kind: ReportKind = "sharing",
+        criteria: Criteria | None = None,
+        synthetic: TableLike | Sequence[TableLike] | None = None,
+        title: str | None = None,
+        utility: Utility | None = None,
+    ) -> Path:
+        """Write a report as one HTML file, and its facts as JSON beside it; return its path.
+
+        Parameters
+        ----------
+        path
+            A name that ends in ``.html``.
+        kind
+            ``"sharing"``: nothing about single records, no smallest or largest value, no count
+            below 10. ``"inside"``: everything, with the riskiest records by label, in files that
+            their owner alone can read.
+        criteria
+            The limits that the report opens with a verdict on; None opens it with plain numbers.
+        synthetic
+            The release that was evaluated, for pictures of its distributions and its hash.
+        title
+            The page's title.
+        utility
+            What `synrisk.utility` measured of the same release, for a section on it.
+        """
+        if utility is not None:
+            self._check_utility(utility)
+        source = Source(
+            Drawn(self._evaluation, self._result, self._labels),
+            self._records,
+            self.diagnostics(),
+            self.release_check,
+            self.notes,
+            self.estimator,
+            self.n_draws,
+            self.n_datasets,
+            None if criteria is None else self.verdict(criteria),
+            utility,
+        )
+        return write_report(path, source, kind=kind, synthetic=synthetic, title=title)
+
+    def _check_utility(self, utility: Any) -> None:
+        if not isinstance(utility, Utility):
+            raise OptionError(f"utility must be what synrisk.utility returns; got {got(utility)}.")
+        of = (utility.n_records, len(utility.n_rows))
+        if of != (self.synthesizer.n_records, self.n_datasets):
+            raise OptionError(
+                f"utility= is of {counted(of[0], 'record')} and {counted(of[1], 'dataset')}, the "
+                f"risk of {self.synthesizer.n_records:,} and {self.n_datasets:,}; measure it on "
+                "the release that was evaluated."
+            )
+
+    def joint(self, record: Hashable) -> xr.DataArray:
+        """Return one record's posterior over all its guesses, a dimension a variable.
+
+        Parameters
+        ----------
+        record
+            The record's label.
+        """
+        row = self._row(record)
+        return tables.joint_array(self._log_joint(row), row, self._grids, self._labels)
+
+    def ranking(self, record: Hashable) -> pd.DataFrame:
+        """Return every guess of one record with its probability, prior and rank, best first."""
+        row = self._row(record)
+        return tables.ranking_table(
+            self._log_joint(row),
+            self._evaluation.log_prior(row),
+            row,
+            self._grids,
+            self._labels,
+        )
+
+    def marginal(self, variable: str) -> xr.DataArray:
+        """Return the probabilities of one variable's guesses, ``(record, guess)``.
+
+        The coordinate ``value`` holds the guesses, ``truth`` the index of the true one.
+        """
+        axis = self._labels.axis(variable)
+        return tables.marginal_array(self._result, axis, self._grids, self._labels)
+
+    def probability_within(
+        self, variable: str, radius: float, *, percent: bool = False
+    ) -> pd.Series[Any]:
+        """Return for each record the probability that a variable lies within `radius` of the truth.
+
+        Parameters
+        ----------
+        variable
+            A synthesized variable with an order.
+        radius
+            How near, in the variable's units; 0 is the truth alone.
+        percent
+            Whether `radius` is a percentage of the truth.
+        """
+        axis = self._labels.axis(variable)
+        family = self._labels.families[axis]
+        if not family.is_ordered:
+            raise OptionError(f"{variable!r} has no order, so nothing is near to a level.")
+        if not is_real(radius) or radius < 0 or not isinstance(percent, bool):
+            raise OptionError("radius must be a number from 0; percent True or False.")
+        grid = self._grids[axis]
+        truth = grid.values[np.arange(len(grid.values)), grid.truth][:, None]
+        within = np.abs(truth) * radius / 100.0 if percent else np.full(truth.shape, float(radius))
+        near = np.abs(grid.values - truth) <= within * (1.0 + 1e-12)
+        total = np.where(near & grid.present, self._result.marginals[axis], 0.0).sum(axis=1)
+        return pd.Series(total, index=self._labels.records, name=f"probability_within_{variable}")
+
+    def to_dataset(self) -> xr.Dataset:
+        """Return everything as an xarray Dataset over ``record`` and ``guess_V``."""
+        attributes = {
+            "estimator": str(self.estimator),
+            "n_datasets": self.n_datasets,
+            "n_draws": str(self.n_draws),
+            "notes": "\n".join(self.notes),
+        }
+        return tables.dataset(self._result, self._grids, self._labels, attributes)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save everything to a NetCDF file that its owner alone can read.
+
+        The file holds the confidential data and the draws, so that `joint` works after loading.
+        """
+        synthesizer = self.synthesizer
+        meta, arrays = synthesizer.to_contents()
+        stored, of_evaluation = evaluation_to_contents(self._evaluation, self._result)
+        meta["risk"] = {
+            "estimator": self.estimator,
+            "n_datasets": self.n_datasets,
+            "n_draws": self.n_draws,
+            "notes": list(self.notes),
+            "checks": None if self.release_check is None else self.release_check.to_json(),
+            "fingerprints": list(self.fingerprints),
+            **stored,
+        }
+        save(path, Contents(_KIND, meta, arrays | of_evaluation, synthesizer.data))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> AttributeRisk:
+        """Load what `save` wrote."""
+        contents = load(path, _KIND)
+        meta, arrays = contents.meta["risk"], contents.arrays
+        synthesizer = Synthesizer.from_contents(contents.meta, arrays, contents.table)
+        evaluation, result = evaluation_from_contents(synthesizer, meta, arrays)
+        return cls(
+            dict(meta["estimator"]),
+            meta["n_datasets"],
+            dict(meta["n_draws"]),
+            tuple(meta["notes"]),
+            None if meta["checks"] is None else ReleaseChecks.from_json(meta["checks"]),
+            evaluation,
+            result,
+            labels_of(synthesizer, evaluation.positions),
+            tuple(meta.get("fingerprints", ())),  # files of before they were kept have none
+        )
+
+    def _log_joint(self, row: int) -> Any:
+        if self._result.joint is not None:
+            return self._result.joint[row]
+        return self._evaluation.log_joint(row)
+
+    def _row(self, record: Hashable) -> int:
+        rows = positions_of([record], self._labels.records)
+        return int(rows[0])
+
+    def _groups(self, by: str) -> pd.Series[Any]:
+        data = self._evaluation.synthesizer.data
+        if not isinstance(by, str):
+            raise OptionError(f"by= is the name of a column; got {type(by).__name__}.")
+        if by not in data.columns:
+            raise OptionError(
+                f"by={by!r} is not a column of the confidential data.{nearest(by, data.columns)}"
+            )
+        groups = data[by].iloc[self._evaluation.positions]
+        if groups.dtype in (np.float16, np.longdouble):
+            groups = groups.astype(np.float64)
+        if groups.map(lambda value: not isinstance(value, Hashable)).any():
+            raise OptionError(f"by={by!r} holds lists or other nested values, not groups.")
+        return groups
+
+
+def labels_of(synthesizer: Synthesizer, positions: IntArray) -> tables.Labels:
+    """Return what the evaluated records and the variables are called."""
+    return tables.Labels(
+        synthesizer.data.index[positions],
+        tuple(synthesizer.schema.variables[name] for name in synthesizer.plan.synthesized),
+        tuple(regression.distribution for regression in synthesizer.plan.regressions),
+    )
+
+
+def positions_of(wanted: list[Any], labels: pd.Index[Any]) -> IntArray:
+    """Return where labels stand among those of the records."""
+    if any(not isinstance(label, Hashable) or isinstance(label, slice) for label in wanted):
+        raise OptionError("A record is named by its label; records= takes a list of labels.")
+    # As objects where the labels are: text that is not valid Unicode has no other type.
+    kind: Any = object if labels.dtype == object else None
+    sought: pd.Index[Any] = pd.Index(wanted, dtype=kind, tupleize_cols=False)
+    positions = labels.get_indexer(sought)
+    n_unknown = int((positions < 0).sum())
+    if n_unknown:
+        kind = labels.dtype
+        counted_from_0 = len(labels) and labels.dtype.kind == "i" and labels[0] == 0
+        numbered = "; rows without labels are counted from 0" if counted_from_0 else ""
+        raise OptionError(
+            f"{counted(n_unknown, 'label is', 'labels are')} not among the evaluated records; "
+            "labels are those of the confidential data's index or id column "
+            f"(type {kind}){numbered}."
+        )
+    return positions.astype(np.int64)

@@ -1,0 +1,1 @@
+"""How work runs and fails: errors, messages, chunks, seeds, workers, progress, array types."""

@@ -1,0 +1,121 @@
+"""What synrisk raises.
+
+A message names what is wrong, where (column, parameter, count), what was expected and what to do.
+It never holds a value of the data, and neither does a chained exception: code that catches a
+library's exception leaves the ``except`` block before it raises its own (``raise … from None``
+would keep the original reachable as ``__context__``).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from synrisk.base.messages import Place, in_python, in_study
+
+
+class SynriskError(Exception):
+    """Base of every error that synrisk raises on purpose.
+
+    Parameters
+    ----------
+    message
+        What to say; settings in it may be marked (`advice.setting`).
+    about
+        Where a study file has what is wrong, if that is known.
+    """
+
+    def __init__(self, message: str = "", *, about: Place = ()) -> None:
+        super().__init__(in_python(message))
+        self._marked = message
+        self.about = about
+
+    def in_study(self) -> str:
+        """Return the message with settings as a study file spells them."""
+        return in_study(self._marked)
+
+
+class FileError(SynriskError):
+    """A file cannot be read, or is not what it should be."""
+
+
+class DataError(SynriskError):
+    """The confidential data do not fit the request."""
+
+
+class SyntheticDataError(DataError):
+    """A synthetic dataset does not fit the confidential data or the plan."""
+
+
+class DisclosureError(SyntheticDataError):
+    """A released column gives a synthesized one away."""
+
+
+class FormulaError(SynriskError):
+    """A formula is outside the language that synrisk reads."""
+
+
+class PlanError(SynriskError):
+    """The regressions do not form a sequence that can be synthesized."""
+
+
+class UnreliableError(SynriskError):
+    """Numbers that cannot be relied on, where that was asked to be an error."""
+
+
+class FitError(SynriskError):
+    """A posterior that cannot be fitted, or not well enough."""
+
+
+class DrawsError(SynriskError):
+    """Posterior draws do not fit the regression that they are given for."""
+
+
+class GuessError(SynriskError):
+    """A set of guesses cannot be used."""
+
+
+class PriorError(SynriskError):
+    """An intruder's prior cannot be used."""
+
+
+class OptionError(SynriskError):
+    """An argument has a value that is not among those allowed."""
+
+
+class SettingsError(SynriskError):
+    """A study file or a file of criteria holds a mistake; the message names line and key."""
+
+
+def nearest(name: object, options: Iterable[str]) -> str:
+    """Return `` Did you mean 'x'?`` for the option nearest to `name`, or an empty string."""
+    if not isinstance(name, str):
+        return ""
+    by_lower = {str(option).lower(): str(option) for option in options}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    return f" Did you mean {by_lower[close[0]]!r}?" if close else ""
+
+
+def got(value: object) -> str:
+    """Return what was given for a message: a word as it is, of anything else only its type.
+
+    An argument in the wrong place may be the data itself.
+    """
+    if isinstance(value, str):
+        return repr(value)
+    kind = type(value).__name__
+    return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
+
+
+def listed(names: Iterable[object], limit: int = 12) -> str:
+    """Join names for a message, the first `limit` of them."""
+    shown = [str(name) for name in names]
+    if not shown:
+        return "none"
+    more = f", and {len(shown) - limit} more" if len(shown) > limit else ""
+    return ", ".join(shown[:limit]) + more
+
+
+def counted(n: int, noun: str, plural: str | None = None) -> str:
+    """Return ``1 record`` or ``3 records``."""
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"

@@ -1,0 +1,1 @@
+"""Arithmetic on arrays, without labels: likelihoods, elimination, summaries, compiled kernels."""

@@ -1,0 +1,22 @@
+"""Compiled kernels: serial, without the GIL, cached by numba. Imported when first used."""
+
+from __future__ import annotations
+
+from synrisk.core.kernels.exact_gaussian import exact_kernel
+from synrisk.core.kernels.simd import N_LANES
+from synrisk.core.kernels.standard_errors import error_kernel, tail_shape
+from synrisk.core.kernels.summarise import part_kernel, rank_kernel, summarise_kernel
+from synrisk.core.kernels.weights import accumulate_kernel, reduce_kernel, release_kernel
+
+__all__ = [
+    "N_LANES",
+    "accumulate_kernel",
+    "error_kernel",
+    "exact_kernel",
+    "part_kernel",
+    "rank_kernel",
+    "reduce_kernel",
+    "release_kernel",
+    "summarise_kernel",
+    "tail_shape",
+]

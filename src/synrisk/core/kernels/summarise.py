@@ -1,0 +1,340 @@
+"""Kernels that reduce a record's log posterior to what is reported of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+
+from synrisk.core.kernels.digest import can_cache, sources_digest
+from synrisk.core.kernels.exp_log import LOG2E, exponential, logarithm, wide_vectors
+from synrisk.core.kernels.signatures import F1, F2, F3, FAST, I1, I2
+from synrisk.core.kernels.simd import (
+    N_LANES,
+    chosen,
+    largest_of,
+    load,
+    no_number,
+    raised,
+    smaller,
+    smallest_of,
+    spread,
+    store,
+    sum_of,
+)
+
+
+@cache
+def summarise_kernel() -> Callable[..., None]:
+    """Return the kernel that normalises a posterior and writes what is reported of it.
+
+    Probability, prior, ranks, marginals, best guesses, and the cells with the smallest and the
+    largest log likelihood. Compiled or from numba's cache, as the others.
+    """
+    kernel: Callable[..., None] = _make_summarise(sources_digest())
+    return kernel
+
+
+@cache
+def part_kernel() -> Callable[..., None]:
+    """Return the kernel that parts a posterior over a model's cells.
+
+    And what of it lies within the truth.
+    """
+    kernel: Callable[..., None] = _make_part(sources_digest())
+    return kernel
+
+
+@cache
+def rank_kernel() -> Callable[..., None]:
+    """Return the kernel that counts the ranks of the truth that Monte-Carlo errors leave open."""
+    kernel: Callable[..., None] = _make_bound(sources_digest())
+    return kernel
+
+
+_SMALLEST = -1000.0  # powers of two below are of no probability
+
+
+@njit(error_model="numpy")
+def _pad(numbers: Any, filled: Any, out: Any) -> None:
+    """Copy numbers to an array of whole vectors."""
+    for c in range(len(numbers)):
+        out[c] = numbers[c]
+    for c in range(len(numbers), len(out)):
+        out[c] = filled
+
+
+@njit(error_model="numpy")
+def _add_tables(tables: Any, bases: Any, along: Any, n_last: Any, out: Any) -> None:
+    """Add a record's tables to its joint grid, whose last axis has `n_last` guesses.
+
+    ``bases[table, cell of the other axes]`` is where a table's numbers begin; they lie `along` the
+    last axis, or are one for all of it.
+    """
+    for t in range(len(bases)):
+        for cell in range(bases.shape[1]):
+            base, at = bases[t, cell], cell * n_last
+            if along[t]:
+                for k in range(n_last):
+                    out[at + k] += tables[base + k]
+            else:
+                value = tables[base]
+                for k in range(n_last):
+                    out[at + k] += value
+
+
+@njit(error_model="numpy")
+def _put_together(row: Any, before: Any, absent: Any, out: Any, ends: Any) -> Any:
+    """Write the sum of log likelihood and log prior, and return the largest.
+
+    It is NaN where something is no number. To `ends` go the smallest and the largest log
+    likelihood; `absent` is infinite where nothing is.
+    """
+    wide_vectors()
+    low, high, top, bad = spread(np.inf), spread(-np.inf), spread(-np.inf), spread(0.0)
+    for c in range(0, len(out), N_LANES):
+        value, without = load(row, c), load(absent, c)
+        # The first is dropped where it is NaN.
+        low, high = min(value + without, low), max(value - without, high)
+        both = value + load(before, c)
+        bad += no_number(both)
+        top = max(both, top)
+        store(out, c, both)
+    ends[0], ends[1] = smallest_of(low), largest_of(high)
+    largest = largest_of(top)
+    return largest if sum_of(bad) == 0.0 and abs(largest) < np.inf else np.nan
+
+
+@njit(error_model="numpy")
+def _normalise(log_p: Any, top: Any, at_truth: Any, tie: Any, p: Any, counts: Any) -> Any:
+    """Write exp(log_p − top) and return the sum.
+
+    To `counts` go how many lie above `at_truth` by more than `tie`, and how many not so far below.
+    """
+    wide_vectors()
+    total, above, not_below = spread(0.0), spread(0.0), spread(0.0)
+    for c in range(0, len(log_p), N_LANES):
+        value = load(log_p, c)
+        power = (value - top) * LOG2E
+        weight = raised(max(power, spread(_SMALLEST)))
+        weight = chosen(smaller(power, spread(_SMALLEST)), spread(0.0), weight)
+        store(p, c, weight)
+        total += weight
+        difference = value - at_truth
+        above += smaller(spread(tie), difference)
+        not_below += smaller(spread(-tie), difference)
+    counts[0], counts[1] = sum_of(above), sum_of(not_below)
+    return sum_of(total)
+
+
+@njit(error_model="numpy")
+def _first(row: Any, absent: Any, value: Any) -> Any:
+    """Return the first cell with a value that a row is known to have; 0 if it is not a number."""
+    for c in range(len(row)):
+        if row[c] == value and absent[c] == 0.0:
+            return c
+    return 0
+
+
+@njit(error_model="numpy")
+def _add_up(p: Any, starts: Any, tails: Any, out: Any) -> None:
+    """Write the marginals of every axis, those of an axis from its place in `starts`.
+
+    Both arrays go on for a vector; ``tails[axis]`` is one in each lane that is left over where the
+    cells of an axis' guess fill no whole vector.
+    """
+    wide_vectors()
+    n_before, n_after = 1, 1
+    for axis in range(1, len(starts) - 1):
+        n_after *= starts[axis + 1] - starts[axis]
+    for axis in range(len(starts) - 1):
+        first, size = starts[axis], starts[axis + 1] - starts[axis]
+        if n_after == 1:  # the innermost axis: its guesses lie side by side
+            for k in range(0, size, N_LANES):
+                total = spread(0.0)
+                for outer in range(n_before):
+                    total += load(p, outer * size + k)
+                store(out, first + k, total)
+        else:
+            n_wide, tail = n_after - n_after % N_LANES, load(tails, axis * N_LANES)
+            for k in range(size):
+                total = spread(0.0)
+                for outer in range(n_before):
+                    at = (outer * size + k) * n_after
+                    for c in range(at, at + n_wide, N_LANES):
+                        total += load(p, c)
+                    total += load(p, at + n_wide) * tail
+                out[first + k] = sum_of(total)
+            n_after //= starts[axis + 2] - starts[axis + 1]
+        n_before *= size
+
+
+@njit(error_model="numpy")
+def _tails(starts: Any) -> Any:
+    """Return what `_add_up` takes."""
+    tails = np.zeros((len(starts) - 1, N_LANES))
+    n_after = 1
+    for axis in range(len(starts) - 2, -1, -1):
+        for k in range(n_after % N_LANES):
+            tails[axis, k] = 1.0
+        n_after *= starts[axis + 1] - starts[axis]
+    return tails
+
+
+@njit(error_model="numpy")
+def _best(sums: Any, start: Any, stop: Any, tie: Any) -> Any:
+    """Return which of some sums is the largest; of those that tie, the first."""
+    largest, best = 0.0, start
+    for k in range(start, stop):
+        largest = max(largest, sums[k])
+    for k in range(stop - 1, start - 1, -1):  # without a branch, which nobody could foresee
+        best = k if sums[k] >= largest * (1.0 - tie) else best
+    return best - start
+
+
+def _make_summarise(digest: str) -> Any:
+    signature = types.void(
+        F2, F2, I2, I1, F2, I1, I2, I1, types.float64, types.boolean, F1, F1, F2, I1, F2, F2, I2,
+        I2, F1,
+    )  # fmt: skip
+
+    @njit(signature, cache=can_cache(), nogil=True, error_model="numpy")
+    def summarise(
+        joint: Any,  # (record, cell): a log likelihood; becomes the log posterior, if to be kept
+        tables: Any,  # (record, cell of any other table): others, that are added to it
+        bases: Any,  # (table, cell without the last axis), with `along` (table): see `_add_tables`
+        along: Any,
+        log_prior: Any,  # (record or 1, cell)
+        true_cell: Any,  # (record)
+        truth: Any,  # (record, axis): the true guess
+        starts: Any,  # (axis + 1): where each axis' guesses begin in `marginals`
+        tie: float,
+        keep: bool,
+        probability: Any,
+        prior: Any,
+        ranks: Any,  # (record, [lowest, highest]): what ties leave open
+        n_guesses: Any,
+        marginals: Any,
+        prior_marginals: Any,  # (record, axis): of the true guess
+        best: Any,  # (record, axis)
+        ends: Any,  # (record, [smallest, largest]): the cells with such a log likelihood; or empty
+        log_odds_range: Any,
+    ) -> None:
+        _ = digest
+        n_records, n_cells = joint.shape
+        n_axes = len(starts) - 1
+        n_last = starts[n_axes] - starts[n_axes - 1]
+        n_padded = -(-n_cells // N_LANES) * N_LANES
+        row, before, absent = np.empty(n_padded), np.empty(n_padded), np.empty(n_padded)
+        log_p, both, counts = np.empty(n_padded), np.empty(2), np.empty(2)
+        p, p0 = np.zeros(n_padded + N_LANES), np.zeros(n_padded + N_LANES)
+        sums, before_sums = np.empty(starts[n_axes] + N_LANES), np.empty(starts[n_axes] + N_LANES)
+        tails = _tails(starts)
+        one_prior, n_present, before_total = len(log_prior) == 1, 0, 1.0
+        for i in range(n_records):
+            if i == 0 or not one_prior:
+                _pad(log_prior[0 if one_prior else i], -np.inf, before)
+                n_present = 0
+                for c in range(n_padded):
+                    absent[c] = 0.0 if before[c] > -np.inf else np.inf
+                    n_present += before[c] > -np.inf
+                    row[c] = 0.0
+                top = _put_together(row, before, absent, log_p, both)
+                before_total = _normalise(log_p, top, top, tie, p0, counts)
+                _add_up(p0, starts, tails, before_sums)
+            _pad(joint[i], -np.inf, row)
+            _add_tables(tables[i], bases, along, n_last, row)
+            top = _put_together(row, before, absent, log_p, both)
+            between = both[1] - both[0]
+            if len(ends) > 0:
+                ends[i, 0], ends[i, 1] = _first(row, absent, both[0]), _first(row, absent, both[1])
+            total = _normalise(log_p, top, log_p[true_cell[i]], tie, p, counts)
+            inverse = 1.0 / (total if top == top else np.nan)
+            log_odds_range[i] = between + 0.0 * inverse
+            ranks[i, 0], ranks[i, 1] = 1.0 + counts[0], counts[1]
+            if keep:
+                log_total = top + logarithm(total)
+                for c in range(n_cells):
+                    joint[i, c] = log_p[c] - log_total
+            probability[i], prior[i] = p[true_cell[i]] * inverse, p0[true_cell[i]] / before_total
+            n_guesses[i] = n_present
+            _add_up(p, starts, tails, sums)
+            for k in range(starts[n_axes]):
+                marginals[i, k] = sums[k] * inverse
+            for axis in range(n_axes):
+                before_sum = before_sums[starts[axis] + truth[i, axis]]
+                prior_marginals[i, axis] = before_sum / before_total
+                best[i, axis] = _best(sums, starts[axis], starts[axis + 1], tie)
+
+    return summarise
+
+
+def _make_part(digest: str) -> Any:
+    @njit(
+        types.void(F2, I1, I2, I1, I1, F3),
+        cache=can_cache(),
+        nogil=True,
+        fastmath=FAST,
+        error_model="numpy",
+    )
+    def part(
+        log_posterior: Any,  # (record, cell)
+        true_cell: Any,  # (record)
+        truth: Any,  # (record, axis)
+        sizes: Any,  # (axis): of the joint grid
+        cell_of: Any,  # (cell): in the model's table
+        out: Any,  # (record, table cell, [all, true cell, true value of each axis]), zero
+    ) -> None:
+        _ = digest
+        n_records, n_cells = log_posterior.shape
+        p = np.empty(n_cells)
+        for i in range(n_records):
+            for c in range(n_cells):
+                p[c] = exponential(max(log_posterior[i, c], -800.0))
+            out[i, cell_of[true_cell[i]], 1] = p[true_cell[i]]
+            for c in range(n_cells):
+                out[i, cell_of[c], 0] += p[c]
+            n_before, n_after = 1, n_cells
+            for axis in range(len(sizes)):
+                n_after //= sizes[axis]
+                for outer in range(n_before):
+                    at = (outer * sizes[axis] + truth[i, axis]) * n_after
+                    for c in range(at, at + n_after):
+                        out[i, cell_of[c], 2 + axis] += p[c]
+                n_before *= sizes[axis]
+
+    return part
+
+
+def _make_bound(digest: str) -> Any:
+    signature = types.void(F2, I1, F2, I2, types.float64, types.float64, F2)
+
+    @njit(signature, cache=can_cache(), nogil=True, error_model="numpy")
+    def bound_ranks(
+        log_posterior: Any,  # (record, cell)
+        true_cell: Any,  # (record)
+        apart: Any,  # (record, cell of any model's table): variances against the truth
+        cell_of: Any,  # (model, cell): where each model's cell stands in `apart`
+        confidence: Any,
+        tie: Any,
+        bounds: Any,  # (record, [lowest, highest rank])
+    ) -> None:
+        _ = digest
+        n_records, n_cells = log_posterior.shape
+        for i in range(n_records):
+            above, not_below = 0, 0
+            at_truth = log_posterior[i, true_cell[i]]
+            for c in range(n_cells):
+                variance = 0.0
+                for model in range(len(cell_of)):
+                    variance += apart[i, cell_of[model, c]]
+                margin = confidence * np.sqrt(variance) + tie
+                difference = log_posterior[i, c] - at_truth
+                above += difference > margin
+                not_below += difference >= -margin
+            bounds[i, 0], bounds[i, 1] = 1.0 + above, not_below
+
+    return bound_ranks

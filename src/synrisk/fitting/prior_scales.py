@@ -1,0 +1,105 @@
+"""Priors scaled to the data, once: a refit on other rows keeps them.
+
+As rstanarm does it: the intercept's prior is on the linear predictor at the columns' means, and
+coefficients are measured in standard deviations of their column. Without an intercept nothing is
+centred, so root mean squares take the place of standard deviations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from synrisk.base.arrays import FloatArray
+from synrisk.base.errors import PriorError, listed, nearest
+from synrisk.models.design import DesignColumn
+from synrisk.models.priors import Conjugate, Exponential, Normal, PriorSpec
+
+_SCALE = 2.5  # rstanarm's, in standard deviations
+_PAPER_SCALE = 2.0
+
+
+@dataclass(frozen=True)
+class Scales:
+    """What default priors are scaled by.
+
+    Attributes
+    ----------
+    centre, spread
+        Of the response; 0 and 1 where the link fixes the scale.
+    columns
+        The spread of each design column.
+    """
+
+    centre: float
+    spread: float
+    columns: FloatArray
+
+
+def resolve_priors(
+    spec: PriorSpec,
+    columns: Sequence[DesignColumn],
+    names: Sequence[str],
+    auxiliary: Sequence[str],
+    scales: Scales,
+    what: str,
+) -> tuple[Normal | Exponential, ...] | Conjugate:
+    """Return the prior of every parameter, scaled, or the conjugate one.
+
+    Parameters
+    ----------
+    spec
+        A checked prior.
+    columns
+        The design's columns.
+    names
+        The coefficients' names: the columns in order, for each linear predictor.
+    auxiliary
+        The auxiliary parameters' names.
+    scales
+        What the defaults are scaled by.
+    what
+        The regression, for messages.
+    """
+    if isinstance(spec, Conjugate) or spec == "conjugate":
+        return spec if isinstance(spec, Conjugate) else Conjugate()
+    n_predictors = len(names) // len(columns)
+    defaults = [
+        _coefficient_prior(spec, column, float(spread), scales)
+        for column, spread in zip(columns, scales.columns, strict=True)
+    ]
+    priors: list[Normal | Exponential] = [*defaults * n_predictors]
+    priors += [Exponential(1.0 / scales.spread)] * len(auxiliary)
+    if not isinstance(spec, Mapping):
+        return tuple(priors)
+    # A column's name stands for all its coefficients, "level:column" for one.
+    known = [{name, str(columns[k % len(columns)])} for k, name in enumerate(names)]
+    known += [{name} for name in auxiliary]
+    general = {str(column) for column in columns}
+    for name in sorted(spec, key=lambda name: name not in general):  # the specific ones last
+        prior = spec[name]
+        chosen = [k for k, own in enumerate(known) if name in own]
+        if not chosen:
+            public = [*(column.public for column in columns), *auxiliary]
+            raise PriorError(
+                f"{what}: prior= names {name!r}, which is no parameter of this model."
+                f"{nearest(name, public)} It has {listed(public)}."
+            )
+        for k in chosen:
+            if type(prior) is not type(priors[k]):
+                wanted = type(priors[k]).__name__
+                raise PriorError(f"{what}: the prior of {name!r} must be of type {wanted}.")
+            priors[k] = prior
+    return tuple(priors)
+
+
+def _coefficient_prior(
+    spec: PriorSpec, column: DesignColumn, spread: float, scales: Scales
+) -> Normal:
+    if not column.parts:
+        return Normal(scales.centre, _SCALE * scales.spread)
+    if isinstance(spec, Normal):
+        return spec
+    if spec == "paper":
+        return Normal(0.0, _PAPER_SCALE)
+    return Normal(0.0, _SCALE * scales.spread / spread)

@@ -1,0 +1,33 @@
+"""The families, one file each. To add one, write its file and list it in `FAMILIES`."""
+
+from __future__ import annotations
+
+from synrisk.base.errors import OptionError, got, listed, nearest
+from synrisk.models.families.bernoulli import Bernoulli
+from synrisk.models.families.categorical import Categorical
+from synrisk.models.families.family import Family
+from synrisk.models.families.gaussian import Gaussian
+from synrisk.models.families.poisson import Poisson
+
+FAMILIES: tuple[Family, ...] = (Gaussian(), Bernoulli(), Categorical(), Poisson())
+
+__all__ = ["FAMILIES", "Bernoulli", "Categorical", "Family", "Gaussian", "Poisson", "family"]
+
+
+def family(spec: str | Family) -> Family:
+    """Return the family of a name, an R package's name, or an instance.
+
+    Examples
+    --------
+    >>> family("pois")
+    Poisson()
+    """
+    if isinstance(spec, Family):
+        return spec
+    names = {name: known for known in FAMILIES for name in (known.name, *known.aliases)}
+    if not isinstance(spec, str) or spec not in names:
+        raise OptionError(
+            f"family must be one of {listed(known.name for known in FAMILIES)}, or an instance; "
+            f"got {got(spec)}.{nearest(spec, names)}"
+        )
+    return names[spec]

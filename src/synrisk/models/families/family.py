@@ -1,0 +1,99 @@
+"""What a family is: one conditional distribution of a response given its linear predictors.
+
+Arrays broadcast. A linear predictor array has the predictors on its last axis, also where there is
+only one: ``eta.shape == (..., n_predictors)``. Auxiliary parameters (a gaussian's sigma) likewise:
+``auxiliary.shape == (..., len(family.auxiliary))``. `y` has neither axis. Factors come as codes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from synrisk.base.arrays import BoolArray, FloatArray
+from synrisk.data.schema import Factor, Variable
+
+
+@dataclass(frozen=True)
+class Family(ABC):
+    """A conditional distribution; subclasses are registered in ``synrisk.models.families``."""
+
+    name: ClassVar[str]
+    aliases: ClassVar[tuple[str, ...]] = ()
+    auxiliary: ClassVar[tuple[str, ...]] = ()  # parameters beside the coefficients, all positive
+    makes_factor: ClassVar[bool] = False  # the response is a factor whatever its column's type
+    is_continuous: ClassVar[bool] = False
+    on_response_scale: ClassVar[bool] = False  # eta is measured as the response is
+    is_quadratic: ClassVar[bool] = False  # the log density is of degree two at most in y
+    is_classification: ClassVar[bool] = False  # `events` part the records into classes
+    is_ordered: ClassVar[bool] = True  # |guess − truth| means something
+    wants: ClassVar[str]  # what a response must be, for messages
+    # The log density once more, for the kernels that numba compiles: two plain functions whose
+    # difference it is,
+    #   varying(y, eta, cell, h, parameters), for every guess y
+    #   base(eta, cell, h, parameters), what does not depend on y, once a cell and draw
+    # with eta[cell, predictor, draw] and parameters[parameter, draw] of `kernel_parameters`. Terms
+    # of y alone (log y!) may be left out: they are the same at every draw and cancel.
+    compiled: ClassVar[tuple[Callable[..., float], Callable[..., float]]]
+
+    def events(self, y: FloatArray) -> tuple[BoolArray, ...]:
+        """Return sets of records that must not be absent where a predictor's level is present.
+
+        Where a level has none of them, its coefficient has no finite maximum of likelihood
+        (separation): no success, no failure, no count above 0.
+        """
+        return ()
+
+    def log_base(self, y: FloatArray) -> FloatArray:
+        """Return what `log_density` has beyond ``compiled``: terms of y alone."""
+        return np.zeros(np.shape(y))
+
+    def n_predictors(self, response: Variable) -> int:
+        """Return the number of linear predictors for a response."""
+        return 1
+
+    def predictor_levels(self, response: Variable) -> tuple[int, ...]:
+        """Return, for a family with a predictor a level, the codes that have one; else empty."""
+        return ()
+
+    def fits(self, response: Variable) -> bool:
+        """Tell whether a variable of this type can be the response at all."""
+        return not isinstance(response, Factor)
+
+    def all_values(self, response: Variable) -> FloatArray | None:
+        """Return every value of the support where there are finitely many, else None."""
+        return None
+
+    def kernel_parameters(self, auxiliary: FloatArray) -> FloatArray:
+        """Return what the kernels need of the auxiliary parameters, ``(parameter, draw)``."""
+        return np.ascontiguousarray(auxiliary.T)
+
+    @abstractmethod
+    def supports(self, y: FloatArray, response: Variable) -> BoolArray:
+        """Tell for each value whether it is in the support."""
+
+    @abstractmethod
+    def log_density(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
+        """Return the log density or mass at `y`, constants included."""
+
+    @abstractmethod
+    def score(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
+        """Return the derivative of the log density in eta and in the logs of the auxiliary ones.
+
+        The shape is ``(..., n_predictors + n_auxiliary)``.
+        """
+
+    @abstractmethod
+    def curvature(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
+        """Return the second derivatives, in the same order, on the last two axes."""
+
+    @abstractmethod
+    def draw(
+        self, eta: FloatArray, auxiliary: FloatArray, rng: np.random.Generator
+    ) -> npt.NDArray[Any]:
+        """Draw one response for each entry of eta."""

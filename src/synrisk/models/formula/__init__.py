@@ -1,0 +1,1 @@
+"""The formula language: its parser, the tree that it yields, transformed responses."""

@@ -1,0 +1,198 @@
+"""The plan: regressions in the order in which their responses are synthesized."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from synrisk.base.arrays import BoolArray, FloatArray
+from synrisk.base.errors import PlanError, listed
+from synrisk.data.schema import Variable
+from synrisk.models.families import Family
+from synrisk.models.families import family as resolve_family
+from synrisk.models.formula import parser as formulas
+from synrisk.models.formula.transforms import Transform
+from synrisk.models.priors import PriorSpec, check_prior
+
+RESERVED = ("joint", "probability", "prior", "rank", "is_truth")
+
+
+@dataclass(frozen=True)
+class Regression:
+    """One synthesis model.
+
+    Parameters
+    ----------
+    formula
+        ``"response ~ predictors"`` in R's or formulaic's spelling. The response of a gaussian
+        model may be transformed (``log(Income) ~ Age`` synthesizes Income).
+    family
+        ``"gaussian"``, ``"bernoulli"``, ``"categorical"``, ``"poisson"`` (or the R package's
+        ``norm``, ``binom``, ``multinom``, ``pois``), or an instance.
+    prior
+        This model's prior where it differs from that of `fit`.
+    weights
+        The column with each record's weight: the exponent on its density in the fit and in the
+        importance weights (a survey weight, or one that lowers a record's influence).
+
+    Examples
+    --------
+    >>> Regression("LogIncome ~ LogExpenditure", family="gaussian").response
+    'LogIncome'
+    """
+
+    formula: str
+    family: str | Family = "gaussian"
+    prior: PriorSpec | None = field(default=None, kw_only=True)
+    weights: str | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "family", resolve_family(self.family))
+        if self.prior is not None:
+            object.__setattr__(self, "prior", check_prior(self.prior))
+        if self.weights is not None and not isinstance(self.weights, str):
+            raise PlanError(f"weights= is the name of a column; got {type(self.weights).__name__}.")
+        parsed = formulas.parse(self.formula)
+        object.__setattr__(self, "_parsed", parsed)
+        if parsed.response in parsed.predictors:
+            raise PlanError(f"{self.formula!r}: {parsed.response!r} is its own predictor.")
+        if parsed.response in RESERVED:
+            raise PlanError(
+                f"A synthesized variable cannot be called {parsed.response!r}, which names a "
+                "column of the results; rename it."
+            )
+        clash = [name for name in parsed.predictors if name in self.distribution.auxiliary]
+        if clash:
+            raise PlanError(
+                f"{self.formula!r}: a predictor cannot be called {clash[0]!r}, which names a "
+                f"parameter of a {self.distribution.name} model; rename it."
+            )
+        if parsed.transform.steps and not self.distribution.is_continuous:
+            raise PlanError(
+                f"{self.formula!r}: the response is transformed, which a {self.distribution.name} "
+                f"model does not take; it takes {self.distribution.wants}."
+            )
+        if not parsed.intercept and not parsed.terms:
+            raise PlanError(f"{self.formula!r} has neither an intercept nor a predictor.")
+        if parsed.response_is_factor and not self.distribution.makes_factor:
+            raise PlanError(
+                f"{self.formula!r}: the response is made a factor, which a "
+                f"{self.distribution.name} model does not take; it takes {self.distribution.wants}."
+            )
+
+    @property
+    def distribution(self) -> Family:
+        """The family as an instance."""
+        return resolve_family(self.family)
+
+    @property
+    def parsed(self) -> formulas.Formula:
+        """The parsed formula."""
+        parsed: formulas.Formula = self.__dict__["_parsed"]
+        return parsed
+
+    @property
+    def response(self) -> str:
+        """The variable that this model synthesizes."""
+        return self.parsed.response
+
+    @property
+    def transform(self) -> Transform:
+        """The function of the response whose distribution is modelled."""
+        return self.parsed.transform
+
+    @property
+    def wants(self) -> str:
+        """What a response must be, for messages."""
+        if not self.transform.steps:
+            return self.distribution.wants
+        return f"numbers whose {self.transform.text} is finite"
+
+    def on_model_scale(self, values: npt.NDArray[Any]) -> FloatArray:
+        """Return values of the response as the model's density takes them."""
+        return self.transform.apply(np.asarray(values, dtype=np.float64))
+
+    def supports(self, values: npt.NDArray[Any], variable: Variable) -> BoolArray:
+        """Tell for each value of the response whether the model can give it."""
+        return self.distribution.supports(self.on_model_scale(values), variable)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Regressions in synthesis order, checked to form a sequence."""
+
+    regressions: tuple[Regression, ...]
+
+    @classmethod
+    def of(cls, regressions: Regression | Iterable[Regression]) -> Plan:
+        """Make a plan of one regression or of several in synthesis order."""
+        if not isinstance(regressions, Regression | Iterable) or isinstance(regressions, str):
+            raise PlanError(
+                "The plan is a Regression or a list of them in synthesis order; got "
+                f"{type(regressions).__name__}."
+            )
+        listed_ = (regressions,) if isinstance(regressions, Regression) else tuple(regressions)
+        if not listed_:
+            raise PlanError("The plan is empty; give at least one Regression.")
+        for position, regression in enumerate(listed_, 1):
+            if not isinstance(regression, Regression):
+                raise PlanError(
+                    f"Element {position} of the plan must be a Regression, such as "
+                    "Regression('y ~ x', family='gaussian'); "
+                    f"got {type(regression).__name__}."
+                )
+        return cls(listed_)
+
+    def __post_init__(self) -> None:
+        names = self.synthesized
+        for position, regression in enumerate(self.regressions):
+            if regression.response in names[:position]:
+                raise PlanError(f"{regression.response!r} is synthesized twice.")
+            later = [name for name in regression.parsed.predictors if name in names[position:]]
+            if later:
+                raise PlanError(
+                    f"{regression.formula!r} uses {listed(later)} before it is synthesized. "
+                    "Put that variable's regression earlier, or leave it out of this formula."
+                )
+            if regression.weights in names:
+                raise PlanError(
+                    f"{regression.formula!r}: the weights column {regression.weights!r} is itself "
+                    "synthesized."
+                )
+
+    @cached_property
+    def synthesized(self) -> tuple[str, ...]:
+        """The synthesized variables, in synthesis order."""
+        return tuple(regression.response for regression in self.regressions)
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Every column that a formula mentions: what a synthetic dataset must have."""
+        names = [name for r in self.regressions for name in (r.response, *r.parsed.predictors)]
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def weight_columns(self) -> tuple[str, ...]:
+        """The columns that hold record weights."""
+        return tuple(dict.fromkeys(r.weights for r in self.regressions if r.weights is not None))
+
+    @property
+    def factors(self) -> tuple[str, ...]:
+        """The responses that their family makes factors."""
+        return tuple(r.response for r in self.regressions if r.distribution.makes_factor)
+
+    def parents(self, position: int) -> tuple[int, ...]:
+        """Return the positions of the synthesized variables that model `position` predicts with."""
+        return self._parents[position]
+
+    @cached_property
+    def _parents(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(
+            tuple(k for k in range(position) if self.synthesized[k] in regression.parsed.predictors)
+            for position, regression in enumerate(self.regressions)
+        )

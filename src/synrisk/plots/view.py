@@ -1,0 +1,198 @@
+"""The numbers that plots are made of, by record; no matplotlib here."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from synrisk.base.arrays import BoolArray, FloatArray, IntArray
+from synrisk.base.errors import OptionError, got, listed, nearest
+from synrisk.core.summary import TIE, ErrorArrays, RiskArrays
+from synrisk.data.schema import Factor
+from synrisk.risk.evaluation import Evaluation
+from synrisk.risk.guesses import Grid
+from synrisk.risk.tables import Labels, difference
+
+JOINT = "joint"
+MEASURES = {
+    "probability": "probability of the truth",
+    "lift": "lift (probability / prior)",
+    "log_odds_range": "range of log odds",
+}
+_FEW_VALUES = 10  # numbers with so few distinct values are groups
+_MOST_GROUPS = 40
+
+
+@dataclass(frozen=True, repr=False)
+class Numbers:
+    """What is known of the truth's probability, jointly or for one variable, by record."""
+
+    probability: FloatArray
+    prior: FloatArray
+    rank: FloatArray
+    n_guesses: IntArray
+    mcse: FloatArray
+
+    @property
+    def lift(self) -> FloatArray:
+        """Probability over prior."""
+        return self.probability / self.prior
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Drawn:
+    """One evaluation as plots take it."""
+
+    evaluation: Evaluation
+    result: RiskArrays
+    labels: Labels
+
+    @property
+    def grids(self) -> tuple[Grid, ...]:
+        """The guesses by variable."""
+        return self.evaluation.grids
+
+    @property
+    def errors(self) -> ErrorArrays:
+        """The Monte-Carlo errors, NaN where they were not estimated."""
+        n_records, n_variables = len(self.labels.records), len(self.grids)
+        return self.result.errors or ErrorArrays.unknown(n_records, n_variables)
+
+    def check_of(self, of: Any) -> str:
+        """Return `of` if it is "joint" or a synthesized variable, or raise."""
+        options = (JOINT, *self.labels.names)
+        if not isinstance(of, str) or of not in options:
+            raise OptionError(
+                f"of= must be one of {listed(options)}; got {got(of)}.{nearest(of, options)}"
+            )
+        return of
+
+    def numbers(self, of: str) -> Numbers:
+        """Return the numbers of the joint or of one variable."""
+        result = self.result
+        if of == JOINT:
+            return Numbers(
+                result.probability, result.prior, result.rank, result.n_guesses,
+                self.errors.mcse[:, 0],
+            )  # fmt: skip
+        axis = self.labels.axis(of)
+        grid = self.grids[axis]
+        marginal = result.marginals[axis]
+        at_truth = marginal[np.arange(len(marginal)), grid.truth]
+        return Numbers(
+            at_truth,
+            result.prior_marginals[:, axis],
+            _marginal_rank(marginal, at_truth, grid.present),
+            grid.present.sum(axis=1),
+            self.errors.mcse[:, 1 + axis],
+        )
+
+    def difference(self, axis: int) -> FloatArray:
+        """Return |best guess − truth| of one variable, 0 or 1 for levels without order."""
+        grid, rows = self.grids[axis], np.arange(len(self.labels.records))
+        best = grid.values[rows, self.result.best[:, axis]]
+        return difference(self.labels.families[axis], best, grid.values[rows, grid.truth])
+
+    def measure(self, measure: Any, of: str) -> FloatArray:
+        """Return a measure of risk by record, or raise where there is none."""
+        if not isinstance(measure, str) or measure not in MEASURES:
+            raise OptionError(
+                f"measure must be one of {listed(MEASURES)}; got {got(measure)}."
+                f"{nearest(measure, MEASURES)}"
+            )
+        if measure != "log_odds_range":
+            numbers = self.numbers(of)
+            return numbers.probability if measure == "probability" else numbers.lift
+        if of != JOINT:
+            raise OptionError("measure='log_odds_range' is of all variables together: of='joint'.")
+        values = self.result.log_odds_range
+        if not np.isfinite(values).any():
+            raise OptionError(
+                "The range of log odds is not known: the joint grid is too large to be looked at "
+                "cell by cell. Use fewer guesses, or measure='lift'."
+            )
+        return values
+
+    def column(self, name: Any) -> pd.Series[Any]:
+        """Return a column of the confidential data for the evaluated records, or raise."""
+        data = self.evaluation.synthesizer.data
+        if not isinstance(name, str) or name not in data.columns:
+            raise OptionError(
+                f"{got(name)} is not a column of the confidential data."
+                f"{nearest(name, data.columns)}"
+            )
+        values = data[name].iloc[self.evaluation.positions]
+        if values.map(lambda value: not isinstance(value, Hashable)).any():
+            raise OptionError(f"{name!r} holds lists or other nested values; nothing can be drawn.")
+        return values
+
+    def is_scale(self, values: pd.Series[Any]) -> bool:
+        """Tell whether a column is drawn as numbers; else as groups."""
+        variable = self.evaluation.synthesizer.schema.variables.get(str(values.name))
+        if isinstance(variable, Factor) or pd.api.types.is_bool_dtype(values.dtype):
+            return False
+        return bool(
+            pd.api.types.is_numeric_dtype(values.dtype)
+            and not pd.api.types.is_complex_dtype(values.dtype)
+            and values.nunique() > _FEW_VALUES
+        )
+
+
+def _marginal_rank(marginal: FloatArray, at_truth: FloatArray, present: BoolArray) -> FloatArray:
+    """Return the rank of each truth by its marginal; ties share the average."""
+    truth = at_truth[:, None]
+    above = ((marginal > truth * (1.0 + TIE)) & present).sum(axis=1)
+    not_below = ((marginal >= truth * (1.0 - TIE)) & present).sum(axis=1)
+    return np.asarray((above + not_below + 1) / 2.0)
+
+
+def grouped(values: pd.Series[Any]) -> list[tuple[str, BoolArray]]:
+    """Return groups of a column with their rows: levels in order, then what is missing.
+
+    Beyond forty, the smallest are one group.
+    """
+    keys = values.astype(object).where(values.notna(), None)
+    counts = keys.value_counts()
+    kept = list(counts.index[: _MOST_GROUPS - (len(counts) > _MOST_GROUPS)])
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        order = {level: place for place, level in enumerate(values.cat.categories)}
+        kept.sort(key=lambda level: order[level])
+    else:
+        kept.sort(key=lambda level: (isinstance(level, str), level if _is_number(level) else 0,
+                                     str(level)))  # fmt: skip
+    groups = [(_label(level), (keys == level).to_numpy(dtype=bool)) for level in kept]
+    missing = keys.isna().to_numpy(dtype=bool)
+    rest = ~missing & ~np.any([rows for _, rows in groups], axis=0) if groups else ~missing
+    if rest.any():
+        groups.append((f"({len(counts) - len(kept)} other levels)", rest))
+    if missing.any():
+        groups.append(("(missing)", missing))
+    return groups
+
+
+def _label(level: object) -> str:
+    if isinstance(level, float | np.floating):
+        return f"{level:.6g}"
+    if isinstance(level, pd.Timestamp) and level == level.normalize():
+        return str(level.date())
+    return str(level)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.number)
+
+
+def cut(values: pd.Series[Any]) -> list[tuple[str, BoolArray]]:
+    """Return up to ten groups of about equal size of a column of numbers."""
+    numbers = values.astype(np.float64)
+    parts = pd.qcut(numbers, 10, duplicates="drop", precision=3)
+    labels = [f"{part.left:.4g} to {part.right:.4g}" for part in parts.cat.categories]
+    codes = parts.cat.codes.to_numpy()
+    groups = [(label, codes == code) for code, label in enumerate(labels) if (codes == code).any()]
+    if (codes < 0).any():
+        groups.append(("(missing)", codes < 0))
+    return groups

@@ -1,0 +1,1 @@
+"""From guesses to each record's numbers and their errors."""

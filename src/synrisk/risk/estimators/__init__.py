@@ -1,0 +1,1 @@
+"""How each model's likelihood of the release is estimated, and which way is chosen."""

@@ -1,0 +1,195 @@
+"""What a guess strategy is given, and what it makes: a grid of guesses with the truth by index."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from synrisk.base.arrays import BoolArray, FloatArray, IntArray
+from synrisk.base.errors import GuessError, counted
+from synrisk.base.messages import either
+from synrisk.data.schema import Variable
+from synrisk.models.families import Family
+from synrisk.models.plan import Regression
+
+
+@dataclass(frozen=True, repr=False)
+class Target:
+    """The confidential values of one synthesized variable that guesses are made for.
+
+    Attributes
+    ----------
+    variable, regression
+        What the values are, and the model that gives them.
+    truth
+        The values of the evaluated records; codes for factors.
+    everybody
+        Those of all confidential records.
+    rows
+        The positions of the evaluated records among these.
+    """
+
+    variable: Variable
+    regression: Regression
+    truth: FloatArray
+    everybody: FloatArray
+    rows: IntArray
+
+    @cached_property
+    def observed(self) -> FloatArray:
+        """Every value that occurs in the confidential data, sorted."""
+        return np.unique(self.everybody)
+
+    @cached_property
+    def spread(self) -> float:
+        """The standard deviation of the confidential values; 0 where it is no number."""
+        with np.errstate(over="ignore"):
+            spread = float(self.everybody.std(ddof=1)) if len(self.everybody) > 1 else 0.0
+        return spread if np.isfinite(spread) else 0.0
+
+    @property
+    def n_records(self) -> int:
+        """The number of confidential records."""
+        return len(self.everybody)
+
+    @property
+    def name(self) -> str:
+        """The variable's name."""
+        return self.variable.name
+
+    @property
+    def family(self) -> Family:
+        """The family of the model."""
+        return self.regression.distribution
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether values are whole numbers or codes."""
+        return not self.family.is_continuous
+
+
+@dataclass(frozen=True, repr=False)
+class Grid:
+    """Guesses for one variable: ``values[record, guess]``, the truth at ``values[i, truth[i]]``.
+
+    Guesses that a record does not have are marked in `present`; the record's prior is zero there.
+    `n_replaced` counts the records whose truth took the place of a guess that was made without it.
+    """
+
+    values: FloatArray
+    truth: IntArray
+    present: BoolArray
+    around_truth: bool = False
+    notes: tuple[str, ...] = field(default=())
+    n_replaced: int = 0
+
+    @property
+    def n_guesses(self) -> int:
+        """The width of the grid."""
+        return int(self.values.shape[1])
+
+    @cached_property
+    def is_complete(self) -> bool:
+        """Whether every record has all guesses."""
+        return bool(self.present.all())
+
+    @cached_property
+    def rises(self) -> bool:
+        """Whether every record has all guesses, each larger than the one before."""
+        if not self.is_complete:
+            return False
+        flat = self.values.ravel()
+        larger = flat[1:] > flat[:-1]
+        larger[self.n_guesses - 1 :: self.n_guesses] = True  # the next record's
+        return bool(larger.all())
+
+    def furthest(self, scale: Callable[[FloatArray], FloatArray] = np.asarray) -> float:
+        """Return how far a guess lies from a record's truth at most, on a monotone scale."""
+        truth = scale(self.values[np.arange(len(self.values)), self.truth])
+        if self.rises:
+            ends = (scale(self.values[:, k]) - truth for k in (0, -1))
+            return max(float(np.abs(apart).max()) for apart in ends)
+        return float(np.abs(scale(self.values) - truth[:, None]).max())
+
+
+class Guesses(ABC):
+    """A strategy: how an intruder's guesses for one variable are laid out."""
+
+    @abstractmethod
+    def width(self, target: Target) -> int:
+        """Return the number of guesses a record, before any is laid out."""
+
+    @abstractmethod
+    def grid(self, target: Target) -> Grid:
+        """Lay out the guesses for every record of `target`."""
+
+
+def n_without_truth(values: FloatArray, truth: IntArray, target: Target) -> int:
+    """Return for how many records the guess at `truth` is not the truth, and must give way."""
+    return int((values[np.arange(len(values)), truth] != target.truth).sum())
+
+
+def replaced_note(name: str, n_replaced: int) -> tuple[str, ...]:
+    """Say that fixed guesses hold the truth of records that they were made without."""
+    if not n_replaced:
+        return ()
+    note = (
+        f"The guesses for {name} were fixed without the truth, but for "
+        f"{counted(n_replaced, 'record')} the truth took the place of the nearest guess."
+    )
+    return (note,)
+
+
+def with_truth(values: FloatArray, target: Target) -> tuple[FloatArray, IntArray]:
+    """Let the guess nearest to the truth give way to it; return the guesses and its index."""
+    distance = np.abs(values - target.truth[:, None])
+    distance[np.isnan(distance)] = np.inf  # guesses that a record does not have
+    index = np.argmin(distance, axis=1)
+    values = np.array(values)
+    values[np.arange(len(values)), index] = target.truth
+    return values, index.astype(np.int64)
+
+
+def _n_repeated(grid: Grid) -> int:
+    ordered = np.sort(np.where(grid.present, grid.values, np.nan), axis=1)
+    with np.errstate(invalid="ignore"):
+        return int((np.diff(ordered, axis=1) == 0).any(axis=1).sum())
+
+
+def checked(grid: Grid, target: Target) -> Grid:
+    """Return `grid` if its guesses are distinct, at least two a record, and in the support."""
+    present = grid.present
+    enough = grid.is_complete and grid.n_guesses >= 2
+    n_few = 0 if enough else int((present.sum(axis=1) < 2).sum())
+    if n_few:
+        every = either("AllLevels()", '"all levels"')
+        by_name = either("guesses={'variable': …}", "[risk] guesses.variable = …")
+        whole = (
+            f" For counts and levels take them all ({every}), and say by name which variables a "
+            f"strategy is for: {by_name}."
+        )
+        raise GuessError(
+            f"Guesses for {target.name!r}: {counted(n_few, 'record has', 'records have')} fewer "
+            f"than two; give more, or a wider range.{whole if target.is_whole else ''}"
+        )
+    n_repeated = 0 if grid.rises else _n_repeated(grid)
+    if n_repeated:
+        raise GuessError(
+            f"Guesses for {target.name!r} must be distinct; "
+            f"{counted(n_repeated, 'record has', 'records have')} one twice."
+        )
+    filled = grid.values
+    if not grid.is_complete:
+        filled = np.where(present, filled, target.truth[:, None])
+    inside = target.regression.supports(filled, target.variable)
+    n_outside = 0 if inside.all() else int((~inside).any(axis=1).sum())
+    if n_outside:
+        raise GuessError(
+            f"Guesses for {target.name!r} must be {target.regression.wants}; "
+            f"{counted(n_outside, 'record has', 'records have')} guesses that are not."
+        )
+    return grid

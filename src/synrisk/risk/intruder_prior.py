@@ -1,0 +1,218 @@
+"""What the intruder believes before seeing the release: a log prior over each record's guesses."""
+
+from __future__ import annotations
+
+import contextlib
+import numbers
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import logsumexp
+
+from synrisk.base.arrays import BoolArray, FloatArray, IntArray
+from synrisk.base.errors import FileError, PriorError, counted
+from synrisk.risk.guesses import Grid
+from synrisk.risk.guesses.spaced import is_real
+
+_SUMS_TO_ONE = 1e-6  # how far a table's probabilities may be from summing to one
+
+
+class Prior(ABC):
+    """A prior over the joint grid; arrays are ``(record, guess₁, …, guess_K)``."""
+
+    # Where all guesses but the truth are equally likely, how much more likely the truth is.
+    truth_factor: ClassVar[float | None] = None
+
+    @abstractmethod
+    def log_prior(self, grids: Sequence[Grid], rows: slice) -> FloatArray:
+        """Return normalised log probabilities of the guesses of the evaluated records `rows`.
+
+        The first axis may have length 1 where all records share them.
+        """
+
+    def check(self, grids: Sequence[Grid], positions: IntArray, n_records: int) -> Prior:  # noqa: ARG002
+        """Return this prior fitted to the grids, or raise; `positions` are the records."""
+        return self
+
+
+@dataclass(frozen=True)
+class Uniform(Prior):
+    """Every guess is equally likely."""
+
+    truth_factor: ClassVar[float | None] = 1.0
+
+    def log_prior(self, grids: Sequence[Grid], rows: slice) -> FloatArray:
+        """Return minus the log of the number of guesses."""
+        if all(grid.is_complete for grid in grids):
+            shape = tuple(grid.n_guesses for grid in grids)
+            return np.full((1, *shape), -np.log(np.prod(shape, dtype=np.float64)))
+        return normalised(np.zeros((1,) * (len(grids) + 1)), joint_present(grids, rows))
+
+
+@dataclass(frozen=True)
+class TruthFactor(Prior):
+    """The truth is `factor` times as likely as any other guess.
+
+    Parameters
+    ----------
+    factor
+        A positive number; 1 is the uniform prior.
+    """
+
+    factor: float
+
+    @property
+    def truth_factor(self) -> float:  # type: ignore[override]
+        """How much more likely the truth is."""
+        return float(self.factor)
+
+    def __post_init__(self) -> None:
+        if not is_real(self.factor) or self.factor <= 0:
+            raise PriorError("TruthFactor takes a positive number.")
+
+    def log_prior(self, grids: Sequence[Grid], rows: slice) -> FloatArray:
+        """Return the log of `factor` at the truth and 0 elsewhere, normalised."""
+        present = joint_present(grids, rows)
+        log_odds = np.zeros(present.shape)
+        log_odds[joint_truth(grids, rows)] = np.log(self.factor)
+        return normalised(log_odds, present)
+
+
+@dataclass(frozen=True)
+class FromModel(Prior):
+    """What an intruder who knows everybody else believes before the release: p(guess | the rest).
+
+    The evaluation fills it in, from the models' predictive densities (METHOD §6).
+    """
+
+    def log_prior(self, grids: Sequence[Grid], rows: slice) -> FloatArray:
+        """Not known here."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Table(Prior):
+    """Log probabilities: one table over the joint grid for all records, or one a record."""
+
+    log_probabilities: Any
+
+    def check(self, grids: Sequence[Grid], positions: IntArray, n_records: int) -> Prior:
+        """Return the table with a row for each evaluated record, or raise."""
+        table = _as_numbers(self.log_probabilities)
+        shape = tuple(grid.n_guesses for grid in grids)
+        n_rows = len(positions)
+        if table.shape == shape:
+            table = np.broadcast_to(table, (n_rows, *shape))
+        elif table.shape == (n_records, *shape):
+            table = table[positions]
+        elif table.shape != (n_rows, *shape):
+            raise PriorError(
+                f"intruder_prior has shape {table.shape}; the guesses need {shape} for one table, "
+                f"{(n_records, *shape)} for one a record of the confidential data, or "
+                f"{(n_rows, *shape)} for one an evaluated record."
+            )
+        checked = Table(table)
+        every = slice(0, n_rows)
+        axes = tuple(range(1, table.ndim))
+        present = joint_present(grids, every)
+        with np.errstate(over="ignore"):
+            total = np.where(present, np.exp(table), 0.0).sum(axis=axes)
+        n_off = int((~(np.abs(total - 1.0) <= _SUMS_TO_ONE)).sum())
+        if np.isnan(table).any() or (table == np.inf).any() or n_off:
+            raise PriorError(
+                "intruder_prior must hold natural logarithms of probabilities that sum to one over "
+                f"a record's guesses; for {counted(n_off, 'record')} they do not. "
+                "Pass numpy.log of the probabilities."
+            )
+        n_excluded = int((table[joint_truth(grids, every)] == -np.inf).sum())
+        if n_excluded:
+            raise PriorError(
+                "intruder_prior gives the truth probability 0 for "
+                f"{counted(n_excluded, 'record')}; no release could reveal it then."
+            )
+        return checked
+
+    def log_prior(self, grids: Sequence[Grid], rows: slice) -> FloatArray:
+        """Return the rows of the table."""
+        return normalised(self.log_probabilities[rows], joint_present(grids, rows))
+
+
+def prior_to_json(prior_: Prior) -> dict[str, Any]:
+    """Return a prior as JSON has it; a table's numbers are stored apart."""
+    if isinstance(prior_, TruthFactor):
+        return {"kind": "truth factor", "factor": float(prior_.factor)}
+    if isinstance(prior_, Table):
+        return {"kind": "table"}
+    if isinstance(prior_, Uniform):
+        return {"kind": "uniform"}
+    if isinstance(prior_, FromModel):
+        return {"kind": "model"}
+    raise FileError(f"A prior of type {type(prior_).__name__} cannot be saved.")
+
+
+def prior_from_json(stored: Mapping[str, Any], table: Any) -> Prior:
+    """Return the prior that `prior_to_json` stored."""
+    if stored["kind"] == "truth factor":
+        return TruthFactor(stored["factor"])
+    if stored["kind"] == "model":
+        return FromModel()
+    return Table(table) if stored["kind"] == "table" else Uniform()
+
+
+def prior(spec: Any) -> Prior:
+    """Return the prior of ``"uniform"``, ``"model"``, an instance, or log probabilities."""
+    if isinstance(spec, Prior):
+        return spec
+    if isinstance(spec, str):
+        if spec in ("uniform", "model"):
+            return Uniform() if spec == "uniform" else FromModel()
+        raise PriorError(
+            "intruder_prior must be 'uniform', 'model', TruthFactor(k), or an array of log "
+            f"probabilities; got {spec!r}."
+        )
+    if isinstance(spec, numbers.Real):
+        raise PriorError(
+            "intruder_prior is a number; if the truth is to be so many times as likely as any "
+            "other guess, say TruthFactor(k)."
+        )
+    return Table(spec)
+
+
+def joint_present(grids: Sequence[Grid], rows: slice) -> BoolArray:
+    """Return which cells of the joint grid each record has."""
+    n_records = len(grids[0].present[rows])
+    joint = np.ones((n_records,) + (1,) * len(grids), dtype=bool)
+    for axis, grid in enumerate(grids):
+        joint = joint & _along(grid.present[rows], axis, len(grids))
+    return joint
+
+
+def joint_truth(grids: Sequence[Grid], rows: slice) -> tuple[IntArray, ...]:
+    """Return the index of each record's true cell."""
+    truths = [grid.truth[rows] for grid in grids]
+    return (np.arange(len(truths[0])), *truths)
+
+
+def _along(values: Any, axis: int, n_axes: int) -> Any:
+    shape = [1] * n_axes
+    shape[axis] = values.shape[1]
+    return values.reshape(len(values), *shape)
+
+
+def _as_numbers(table: Any) -> FloatArray:
+    with contextlib.suppress(TypeError, ValueError, OverflowError):
+        if not np.iscomplexobj(table):
+            return np.asarray(table, dtype=np.float64)
+    raise PriorError(
+        f"intruder_prior must be an array of real numbers; got {type(table).__name__}."
+    )
+
+
+def normalised(log_odds: FloatArray, present: BoolArray) -> FloatArray:
+    """Return log probabilities over the guesses that a record has."""
+    masked = np.where(present, log_odds, -np.inf)
+    axes = tuple(range(1, masked.ndim))
+    return np.asarray(masked - logsumexp(masked, axis=axes, keepdims=True))

@@ -1,0 +1,248 @@
+"""Labelled tables and arrays made of a result: what users see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import xarray as xr
+
+from synrisk.base.arrays import FloatArray
+from synrisk.base.errors import OptionError, got, listed, nearest
+from synrisk.core.summary import TIE, ErrorArrays, RiskArrays
+from synrisk.data.schema import Variable
+from synrisk.models.families import Family
+from synrisk.risk.guesses import Grid
+
+
+@dataclass(frozen=True, repr=False)
+class Labels:
+    """Names for the axes of a result."""
+
+    records: pd.Index[Any]
+    variables: tuple[Variable, ...]
+    families: tuple[Family, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The synthesized variables' names."""
+        return tuple(variable.name for variable in self.variables)
+
+    def axis(self, name: str) -> int:
+        """Return the axis of a synthesized variable."""
+        if not isinstance(name, str) or name not in self.names:
+            raise OptionError(
+                f"{got(name)} is not a synthesized variable.{nearest(name, self.names)} "
+                f"They are {listed(self.names)}."
+            )
+        return self.names.index(name)
+
+    def decode(self, axis: int, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return what a user sees for guesses on an axis: numbers, counts as integers, labels."""
+        seen = self.variables[axis].decode(values)
+        if seen.dtype.kind == "f" and not self.families[axis].is_continuous:
+            return seen.astype(np.int64)
+        return seen
+
+
+def record_table(result: RiskArrays, grids: tuple[Grid, ...], labels: Labels) -> pd.DataFrame:
+    """Return a row a record."""
+    rows = np.arange(len(labels.records))
+    errors = result.errors or ErrorArrays.unknown(len(rows), len(grids))
+    columns: dict[str, Any] = {
+        "probability": result.probability,
+        "prior": result.prior,
+        "lift": result.probability / result.prior,
+        "rank": result.rank,
+        "rank_low": errors.rank_low,
+        "rank_high": errors.rank_high,
+        "n_guesses": result.n_guesses,
+        "log_odds_range": result.log_odds_range,
+        "log_odds_range_mcse": errors.range_mcse,
+        "mcse": errors.mcse[:, 0],
+        "ess": errors.ess,
+        "khat": errors.khat,
+        "reliable": errors.reliable,
+    }
+    for axis, grid in enumerate(grids):
+        name, best = labels.names[axis], result.best[:, axis]
+        guess, truth = grid.values[rows, best], grid.values[rows, grid.truth]
+        columns[f"probability_{name}"] = result.marginals[axis][rows, grid.truth]
+        columns[f"prior_{name}"] = result.prior_marginals[:, axis]
+        columns[f"mcse_{name}"] = errors.mcse[:, 1 + axis]
+        columns[f"best_guess_{name}"] = labels.decode(axis, guess)
+        columns[f"abs_diff_{name}"] = difference(labels.families[axis], guess, truth)
+    return pd.DataFrame(columns, index=labels.records)
+
+
+def difference(family: Family, guess: FloatArray, truth: FloatArray) -> FloatArray:
+    """Return |guess − truth|, or 0 and 1 where levels have no order."""
+    if family.is_ordered:
+        return np.asarray(np.abs(guess - truth))
+    return np.asarray(guess != truth, dtype=np.float64)
+
+
+def summary_table(
+    result: RiskArrays, grids: tuple[Grid, ...], labels: Labels, groups: pd.Series[Any] | None
+) -> pd.DataFrame:
+    """Return a row for the joint and each variable, by group if there are groups."""
+    rows = np.arange(len(labels.records))
+    joint = pd.DataFrame(
+        {
+            "probability": result.probability,
+            "prior": result.prior,
+            "is_best": result.rank == 1,
+            "abs_diff": np.nan,
+        }
+    )
+    columns = {"joint": joint}
+    for axis, grid in enumerate(grids):
+        marginal, best = result.marginals[axis], result.best[:, axis]
+        at_truth = marginal[rows, grid.truth]
+        n_as_good = (marginal >= at_truth[:, None] * (1.0 - TIE)).sum(axis=1)
+        guess, truth = grid.values[rows, best], grid.values[rows, grid.truth]
+        columns[labels.names[axis]] = pd.DataFrame(
+            {
+                "probability": at_truth,
+                "prior": result.prior_marginals[:, axis],
+                "is_best": n_as_good == 1,
+                "abs_diff": difference(labels.families[axis], guess, truth),
+            }
+        )
+    if groups is None:
+        return _summary(columns, np.ones(len(rows), dtype=bool))
+    return _by_group(columns, groups)
+
+
+def _by_group(columns: Mapping[str, pd.DataFrame], groups: pd.Series[Any]) -> pd.DataFrame:
+    keys = groups.astype(object).where(groups.notna(), None)
+    tables = {
+        label: _summary(columns, (keys == label).to_numpy()) for label in groups.dropna().unique()
+    }
+    if keys.isna().any():
+        tables["(missing)"] = _summary(columns, keys.isna().to_numpy())
+    ordered = groups.cat.categories if isinstance(groups.dtype, pd.CategoricalDtype) else None
+    order = [g for g in ordered if g in tables] if ordered is not None else _sorted(tables)
+    order += [g for g in tables if g not in order]
+    grouped: pd.DataFrame = pd.concat({g: tables[g] for g in order}, names=[str(groups.name), "of"])
+    return grouped
+
+
+def _sorted(keys: Mapping[Any, Any]) -> list[Any]:
+    try:
+        return sorted(keys)
+    except TypeError:
+        return sorted(keys, key=str)
+
+
+def _summary(columns: Mapping[str, pd.DataFrame], rows: npt.NDArray[np.bool_]) -> pd.DataFrame:
+    lines = {}
+    for name, frame in columns.items():
+        part = frame[rows]
+        lines[name] = {
+            "n_records": len(part),
+            "prior": part["prior"].mean(),
+            "mean": part["probability"].mean(),
+            "median": part["probability"].median(),
+            "q95": part["probability"].quantile(0.95),
+            "max": part["probability"].max(),
+            "share_above_prior": (part["probability"] > part["prior"] * np.exp(TIE)).mean(),
+            "share_best": part["is_best"].mean(),
+            "mean_abs_diff": part["abs_diff"].mean(),
+        }
+    return pd.DataFrame(lines).T.rename_axis("of").astype({"n_records": np.int64})
+
+
+def joint_array(
+    log_posterior: FloatArray, row: int, grids: tuple[Grid, ...], labels: Labels
+) -> xr.DataArray:
+    """Return one record's joint posterior over the guesses that it has."""
+    kept = [np.flatnonzero(grid.present[row]) for grid in grids]
+    coordinates = {
+        labels.names[axis]: labels.decode(axis, grid.values[row][kept[axis]])
+        for axis, grid in enumerate(grids)
+    }
+    return xr.DataArray(
+        np.exp(log_posterior[np.ix_(*kept)]),
+        coords=coordinates,
+        dims=labels.names,
+        name="probability",
+    )
+
+
+def ranking_table(
+    log_posterior: FloatArray,
+    log_prior: FloatArray,
+    row: int,
+    grids: tuple[Grid, ...],
+    labels: Labels,
+) -> pd.DataFrame:
+    """Return every guess of one record, the most probable first."""
+    kept = np.ix_(*[np.flatnonzero(grid.present[row]) for grid in grids])
+    index = [np.asarray(i).ravel() for i in np.broadcast_arrays(*kept)]
+    columns: dict[str, Any] = {
+        labels.names[axis]: labels.decode(axis, grid.values[row][index[axis]])
+        for axis, grid in enumerate(grids)
+    }
+    log_p = log_posterior[kept].ravel()
+    is_truth = np.all([i == grid.truth[row] for i, grid in zip(index, grids, strict=True)], axis=0)
+    columns |= {
+        "probability": np.exp(log_p),
+        "prior": np.exp(log_prior[kept]).ravel(),
+        "rank": all_ranks(log_p),
+        "is_truth": is_truth,
+    }
+    return pd.DataFrame(columns).sort_values("rank", kind="stable", ignore_index=True)
+
+
+def all_ranks(log_p: FloatArray) -> FloatArray:
+    """Return the rank of every cell, 1 the most probable, by the rule of `result.rank_of`."""
+    ordered = np.sort(log_p)
+    above = len(ordered) - np.searchsorted(ordered, log_p + TIE, side="right")
+    below = np.searchsorted(ordered, log_p - TIE, side="left")
+    return np.asarray(above + (len(ordered) - above - below + 1) / 2.0)
+
+
+def marginal_array(
+    result: RiskArrays, axis: int, grids: tuple[Grid, ...], labels: Labels
+) -> xr.DataArray:
+    """Return the marginal posterior of one variable, ``(record, guess)``, with its guesses."""
+    grid = grids[axis]
+    values = labels.decode(axis, grid.values)
+    return xr.DataArray(
+        np.where(grid.present, result.marginals[axis], np.nan),
+        dims=("record", "guess"),
+        coords={
+            "record": labels.records.to_numpy(),
+            "value": (("record", "guess"), values),
+            "truth": ("record", grid.truth),
+        },
+        name=f"probability_{labels.names[axis]}",
+    )
+
+
+def dataset(
+    result: RiskArrays, grids: tuple[Grid, ...], labels: Labels, attributes: Mapping[str, Any]
+) -> xr.Dataset:
+    """Return everything as an xarray Dataset; guesses of V lie on the dimension ``guess_V``."""
+    records = record_table(result, grids, labels)
+    variables: dict[str, Any] = {
+        str(name): ("record", records[name].to_numpy()) for name in records.columns
+    }
+    for axis, name in enumerate(labels.names):
+        dims = ("record", f"guess_{name}")
+        variables[f"guesses_{name}"] = (dims, labels.decode(axis, grids[axis].values))
+        variables[f"present_{name}"] = (dims, grids[axis].present)
+        variables[f"marginal_{name}"] = (dims, result.marginals[axis])
+        variables[f"prior_{name}"] = ("record", result.prior_marginals[:, axis])
+        variables[f"truth_{name}"] = ("record", grids[axis].truth)
+    if result.joint is not None:
+        dims_ = ("record", *(f"guess_{name}" for name in labels.names))
+        variables["joint"] = (dims_, np.exp(result.joint))
+    return xr.Dataset(
+        variables, coords={"record": labels.records.to_numpy()}, attrs=dict(attributes)
+    )

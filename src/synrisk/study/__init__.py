@@ -1,0 +1,1 @@
+"""A study file to a folder of results, and the command line."""

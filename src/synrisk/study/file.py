@@ -1,0 +1,496 @@
+"""The study file: what it says, checked before any work; a message names file, line and key.
+
+Keys are few, and a key that is not known is refused. Paths are relative to the file. Formulas are
+parsed, never run (`formula`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NoReturn, ParamSpec, TypeVar, cast
+
+from synrisk.base.errors import SettingsError, SynriskError, listed, nearest
+from synrisk.base.messages import Place
+from synrisk.data.schema import MISSING_POLICIES, Missing
+from synrisk.data.toml import Section, read_settings
+from synrisk.models.plan import Plan, Regression
+from synrisk.models.priors import Conjugate, Exponential, Normal
+from synrisk.risk.guesses import Additive, AllLevels, Interval, Relative, Values
+from synrisk.risk.intruder_prior import TruthFactor
+from synrisk.utility import MODELS, PARAMETERS, tree_maker
+from synrisk.verdict.criteria import KEYS, Criteria
+
+Made = TypeVar("Made")
+Given = ParamSpec("Given")
+
+SAMPLES = ("households",)
+POLICIES = ("cell-of-5", "cell-of-11")  # built in
+REPORT_KINDS = ("sharing", "inside", "both")
+FORMATS = ("csv", "parquet")
+_TOP = (
+    "title",
+    "seed",
+    "output",
+    "data",
+    "model",
+    "fit",
+    "synthesis",
+    "risk",
+    "utility",
+    "criteria",
+    "report",
+)
+_ESTIMATORS = ("auto", "exact", "stacked", "importance", "paper")
+_ENGINES = ("auto", "exact", "laplace", "nuts")
+_PROPENSITY = ("main", "interactions")
+_PRIORS = ("default", "paper", "conjugate")
+_EVEN: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "relative": (Relative, ("below", "above", "within")),
+    "additive": (Additive, ("below", "above", "within")),
+    "interval": (Interval, ("low", "high", "within")),
+}
+_GUESSES = (
+    'must be a number, "all levels", or one of { relative = 11, below = 0.1, above = 0.1 }, '
+    "{ additive = 11, below = 5, above = 5 }, { interval = 11, low = 0, high = 100 }, "
+    "{ values = [1, 2, 3] }."
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Study:
+    """What a study file says.
+
+    Attributes
+    ----------
+    path
+        The file.
+    top
+        Its settings, which know their lines.
+    title
+        What the report is called.
+    seed
+        The seed of fit and synthesis; None takes one from the system.
+    output
+        The folder that is written.
+    data
+        The file of the confidential data, or the name of a built-in sample.
+    id, types, missing, drop
+        As in `synrisk.fit`; `drop` are columns to be left out of everything.
+    regressions, draws, rename
+        The plan; the files of draws that were made elsewhere, if they were, and other names for
+        their columns.
+    fit
+        The options of `synrisk.fit`.
+    m, synthesis_seed, format, files
+        How many synthetic datasets, of which seed, in which format; or the given ones.
+    risk
+        The options of `synrisk.attribute_risk`.
+    utility
+        The options of `synrisk.utility`, or None where it is not measured.
+    criteria
+        The limits, or None.
+    kinds
+        The reports to write.
+    """
+
+    path: Path
+    top: Section
+    title: str
+    seed: int | None
+    output: Path
+    data: Path | str
+    id: str | None
+    types: Mapping[str, Any]
+    missing: Missing
+    drop: tuple[str, ...]
+    regressions: tuple[Regression, ...]
+    draws: tuple[Path, ...] | None
+    rename: Mapping[str, Mapping[str, str]]
+    fit: Mapping[str, Any]
+    m: int
+    synthesis_seed: int | None
+    format: str
+    files: tuple[Path, ...] | None
+    risk: Mapping[str, Any]
+    utility: Mapping[str, Any] | None
+    criteria: Criteria | None
+    kinds: tuple[str, ...]
+
+
+def attempt(
+    at: tuple[Any, ...], make: Callable[Given, Made], *args: Given.args, **kwargs: Given.kwargs
+) -> Made:
+    """Return what `make` makes; say of its error where in the file the cause stands.
+
+    Parameters
+    ----------
+    at
+        A section and the keys within it.
+    make, args, kwargs
+        What to call.
+    """
+    try:
+        return make(*args, **kwargs)
+    except SettingsError:
+        raise
+    except SynriskError as error:
+        problem, about = error.in_study(), error.about
+    return blame(at, problem, about)
+
+
+def blame(at: tuple[Any, ...], problem: str, about: Place) -> NoReturn:
+    """Raise a SettingsError that says where the cause of a problem stands.
+
+    Parameters
+    ----------
+    at
+        A section and the keys within it, where the problem was met.
+    problem
+        What is wrong.
+    about
+        What the error itself says of where its cause stands; it goes before, if the file has it.
+    """
+    section, *keys = at
+    known = section.known(about)
+    if len(known) > 1:  # more than a heading
+        section, keys = replace(section, place=()), known
+    section.refuse(problem, *keys)
+    raise AssertionError  # it was refused
+
+
+def read_study(path: str | os.PathLike[str]) -> Study:
+    """Read and check a study file."""
+    top = read_settings(path, "The study")
+    top.refuse_unknown(_TOP)
+    source = Path(path)
+    folder = source.parent
+    data = top.section("data")
+    regressions, draws, rename = _models(top, folder)
+    fit = _fit(top.section("fit"), foreign=draws is not None)
+    synthesis = top.section("synthesis")
+    m, seed, stored, files = _synthesis(synthesis, folder)
+    report = top.section("report")
+    report.refuse_unknown(("kind", "title"))
+    kind = report.choice("kind", REPORT_KINDS, "sharing")
+    title = report.text("title") or top.text("title") or "Attribute disclosure risk"
+    return Study(
+        path=source,
+        top=top,
+        title=title,
+        seed=top.whole("seed", least=None),
+        output=_output(top, folder),
+        data=_data(data, folder),
+        id=data.text("id"),
+        types=_types(data),
+        missing=cast("Missing", data.choice("missing", MISSING_POLICIES, "error")),
+        drop=tuple(data.texts("drop") or ()),
+        regressions=regressions,
+        draws=draws,
+        rename=rename,
+        fit=fit,
+        m=m,
+        synthesis_seed=seed,
+        format=stored,
+        files=files,
+        risk=_risk(top.section("risk"), Plan.of(regressions).synthesized),
+        utility=_utility(top),
+        criteria=_criteria(top, folder, Plan.of(regressions).synthesized),
+        kinds=kinds_of(kind),
+    )
+
+
+def kinds_of(kind: str) -> tuple[str, ...]:
+    """Return the reports that a word stands for."""
+    return ("sharing", "inside") if kind == "both" else (kind,)
+
+
+def no_policy(name: str) -> str:
+    """Say that no policy of this name is built in."""
+    built_in = listed(POLICIES)
+    return f"There is no policy {name!r}.{nearest(name, POLICIES)} Built in: {built_in}."
+
+
+def _file(section: Section, folder: Path, name: str, *keys: str | int) -> Path:
+    path = folder / name
+    if not path.is_file():
+        section.refuse(f"there is no file {name} beside the study.", *keys)
+    return path
+
+
+def _output(top: Section, folder: Path) -> Path:
+    """Return the folder of the results: one of its own, so that its owner alone can read it."""
+    output = folder / (top.text("output") or "results")
+    own, results = folder.resolve(), output.resolve()
+    if results == own or results in own.parents:
+        what = "is the folder of the study itself" if results == own else "holds the study's folder"
+        top.refuse(
+            f"{what}; the results are for their owner alone, and need a folder of their own, such "
+            'as output = "results".',
+            "output",
+        )
+    return output
+
+
+def _data(section: Section, folder: Path) -> Path | str:
+    section.refuse_unknown(("file", "sample", "id", "types", "missing", "drop"))
+    name, sample = section.text("file"), section.text("sample")
+    if (name is None) == (sample is None):
+        section.refuse(
+            'name the confidential data by file = "people.csv"'
+            + (", or a built-in sample" if name is None else ", or the sample, not both")
+            + "."
+        )
+    if name is not None:
+        return _file(section, folder, name, "file")
+    return section.choice("sample", SAMPLES, "")
+
+
+def _types(data: Section) -> dict[str, Any]:
+    types = data.section("types")
+    for name, declared in types.values.items():
+        levels = isinstance(declared, list) and all(
+            isinstance(one, str | int) and not isinstance(one, bool) for one in declared
+        )
+        if not isinstance(declared, str) and not levels:
+            types.refuse('must be "category", "numeric", or a list of levels.', name)
+    return dict(types.values)
+
+
+def _models(
+    top: Section, folder: Path
+) -> tuple[tuple[Regression, ...], tuple[Path, ...] | None, dict[str, dict[str, str]]]:
+    models = top.sections("model")
+    if not models:
+        top.refuse("there is no [[model]]; give one for each variable to synthesize, in order.")
+    regressions: list[Regression] = []
+    draws: list[Path] = []
+    rename: dict[str, dict[str, str]] = {}
+    for model in models:
+        model.refuse_unknown(("formula", "family", "prior", "weights", "draws", "rename"))
+        regression = _regression(model)
+        for earlier, other in zip(models, regressions, strict=False):
+            if regression.response in other.parsed.predictors:  # the earlier one is wrong
+                attempt((earlier, "formula"), Plan.of, [other, regression])
+        regressions.append(regression)
+        attempt((model, "formula"), Plan.of, regressions)
+        file = model.text("draws")
+        if file is not None:
+            draws.append(_file(model, folder, file, "draws"))
+            if "prior" in model.values:
+                model.refuse("draws were made elsewhere, so there is no prior to choose.", "prior")
+        if "rename" in model.values:
+            if file is None:
+                model.refuse("renames the columns of draws, and there are none.", "rename")
+            names = model.section("rename")
+            rename[regression.response] = {name: str(names.text(name)) for name in names.values}
+    if draws and len(draws) < len(models):
+        lacks = next(model for model in models if "draws" not in model.values)
+        lacks.refuse("has no draws, but other models have: give them for all models, or for none.")
+    return tuple(regressions), tuple(draws) or None, rename
+
+
+def _regression(model: Section) -> Regression:
+    formula, family = model.text("formula"), model.text("family", "gaussian")
+    if formula is None:
+        model.refuse('lacks its formula, such as formula = "LogIncome ~ LogExpenditure".')
+    attempt((model, "family"), Regression, "y ~ 1", str(family))
+    prior, weights = _prior(model), model.text("weights")
+    at = (model, "formula")
+    return attempt(at, Regression, str(formula), str(family), prior=prior, weights=weights)
+
+
+def _fit(section: Section, *, foreign: bool) -> dict[str, Any]:
+    section.refuse_unknown(("n_draws", "prior", "engine"))
+    if foreign and section.values:
+        section.refuse("the draws were made elsewhere, so nothing is fitted; leave [fit] out.")
+    return {
+        "n_draws": section.whole("n_draws", 1000),
+        "prior": _prior(section) or "default",
+        "engine": section.choice("engine", _ENGINES, "auto"),
+    }
+
+
+def _prior(section: Section) -> Any:
+    """Return a prior: a word, numbers for all coefficients, or tables by parameter."""
+    value = section.values.get("prior")
+    if value is None or isinstance(value, str):
+        return None if value is None else section.choice("prior", _PRIORS, "default")
+    prior = section.section("prior")
+    if value and all(isinstance(one, dict) for one in value.values()):
+        return {name: _one_prior(prior.section(name), own=True) for name in value}
+    return _one_prior(prior, own=False)
+
+
+def _one_prior(section: Section, *, own: bool) -> Any:
+    keys = set(section.values)
+    kinds: dict[frozenset[str], Any] = {frozenset({"mean", "sd"}): Normal}
+    if own:
+        kinds[frozenset({"rate"})] = Exponential
+    else:
+        kinds[frozenset({"scale", "df"})] = Conjugate
+    kind = kinds.get(frozenset(keys))
+    if kind is None:
+        other = "{ rate = 1 } for sigma" if own else "{ scale = 10, df = 1 } (conjugate)"
+        section.refuse(f"must be {{ mean = 0, sd = 2 }}, or {other}.")
+    return attempt((section,), kind, **section.values)
+
+
+def _synthesis(
+    section: Section, folder: Path
+) -> tuple[int, int | None, str, tuple[Path, ...] | None]:
+    section.refuse_unknown(("m", "seed", "format", "files"))
+    names = section.texts("files")
+    if names is not None:
+        for key in ("m", "seed", "format"):
+            if key in section.values:
+                section.refuse("the synthetic data are given by files; leave this out.", key)
+        files = tuple(_file(section, folder, name, "files", k) for k, name in enumerate(names))
+        return len(files), None, "csv", files
+    m = section.whole("m", 1) or 1
+    seed = section.whole("seed", least=None)
+    return m, seed, section.choice("format", FORMATS, "csv"), None
+
+
+def _risk(section: Section, variables: tuple[str, ...]) -> dict[str, Any]:
+    section.refuse_unknown(("guesses", "prior", "estimator", "n_draws"))
+    options: dict[str, Any] = {
+        "estimator": section.choice("estimator", _ESTIMATORS, "auto"),
+        "n_draws": section.whole("n_draws"),
+        "intruder_prior": _intruder_prior(section),
+    }
+    if isinstance(section.values.get("guesses", 11), dict):
+        by_variable = section.section("guesses")
+        _refuse_unsynthesized(by_variable, variables)
+        options["guesses"] = {name: _guesses(by_variable, name) for name in by_variable.values}
+    else:
+        options["guesses"] = section.whole("guesses", 11, least=2)
+    return options
+
+
+def _utility(top: Section) -> dict[str, Any] | None:
+    """Return the options of the utility, None where the file has no such table."""
+    if "utility" not in top.values:
+        return None
+    section = top.section("utility")
+    section.refuse_unknown(("regression", "variables", "propensity", "parameters", "level"))
+    propensity = section.texts("propensity") or list(_PROPENSITY)
+    for number, name in enumerate(propensity):
+        if name not in MODELS:
+            section.refuse(
+                f"must be one of {listed(MODELS)}.{nearest(name, MODELS)}", "propensity", number
+            )
+        if name == "cart":  # said now rather than after all other work
+            attempt((section, "propensity", number), tree_maker)
+    level = section.values.get("level", 0.95)
+    if isinstance(level, bool) or not isinstance(level, float) or not 0 < level < 1:
+        section.refuse("must be a number between 0 and 1, such as 0.95.", "level")
+    regressions = []
+    for one in section.sections("regression"):
+        one.refuse_unknown(("formula", "family"))
+        regressions.append(_regression(one))
+    return {
+        "regressions": tuple(regressions) or None,
+        "variables": section.texts("variables"),
+        "propensity": tuple(propensity),
+        "parameters": section.choice("parameters", PARAMETERS, "posterior"),
+        "level": level,
+    }
+
+
+def _refuse_unsynthesized(section: Section, variables: tuple[str, ...]) -> None:
+    for name in section.values:
+        if name not in variables:
+            section.refuse(
+                f"is not a synthesized variable.{nearest(name, variables)} They are "
+                f"{listed(variables)}.",
+                name,
+            )
+
+
+def _intruder_prior(section: Section) -> Any:
+    if not isinstance(section.values.get("prior", ""), dict):
+        return section.choice("prior", ("uniform", "model"), "uniform")
+    prior = section.section("prior")
+    prior.refuse_unknown(("truth_factor",))
+    return attempt((prior,), TruthFactor, prior.values.get("truth_factor", 0.0))
+
+
+def _guesses(section: Section, name: str) -> Any:
+    """Return the guesses of one variable: a number, "all levels", or a table."""
+    value = section.values[name]
+    if value == "all levels":
+        return AllLevels()
+    if isinstance(value, str):
+        section.refuse(_GUESSES, name)
+    if not isinstance(value, dict):
+        return section.whole(name, least=2)
+    own = section.section(name)
+    if set(value) == {"values"}:
+        if not isinstance(value["values"], list):
+            own.refuse("must be a list of guesses.", "values")
+        return Values(value["values"])
+    kinds = [kind for kind in _EVEN if kind in value]
+    if len(kinds) != 1:
+        own.refuse(_GUESSES)
+    return _even(own, kinds[0])
+
+
+def _even(own: Section, kind: str) -> Any:
+    """Return evenly spaced guesses."""
+    strategy, known = _EVEN[kind]
+    own.refuse_unknown((kind, *known))
+    n = own.whole(kind, least=2)
+    given = {key: own.values[key] for key in known if key in own.values}
+    for key, one in given.items():
+        if key != "within" and (isinstance(one, bool) or not isinstance(one, int | float)):
+            own.refuse("must be a number.", key)
+    if "within" in given:
+        given["within"] = _within(own)
+    required = {"additive": ("below", "above"), "interval": ("low", "high")}
+    for key in required.get(kind, ()):
+        if key not in given:
+            own.refuse(f"lacks {key}, in the variable's units.")
+    return attempt((own,), strategy, n, **given)
+
+
+def _within(section: Section) -> tuple[float | None, float | None]:
+    value = section.values["within"]
+    good = isinstance(value, list) and len(value) == 2
+    if not good or any(isinstance(v, bool) or not isinstance(v, int | float) for v in value):
+        section.refuse("must be [low, high]; -inf and inf leave a side open.", "within")
+    return float(value[0]), float(value[1])
+
+
+def _criteria(top: Section, folder: Path, variables: tuple[str, ...]) -> Criteria | None:
+    if "criteria" not in top.values:
+        return None
+    section = top.section("criteria")
+    section.refuse_unknown((*KEYS, "policy", "file"))
+    if "policy" not in section.values and "file" not in section.values:
+        criteria = Criteria.from_section(section)
+        if isinstance(criteria.variables, Mapping):
+            _refuse_unsynthesized(section.section("variables"), variables)
+        return criteria
+    for key in KEYS:
+        if key in section.values:
+            section.refuse("a policy has its own limits; leave this out.", key)
+    policy, name = section.text("policy"), section.text("file")
+    if name is None:
+        if policy not in POLICIES:
+            section.refuse(f'{no_policy(str(policy))} Yours: file = "policies.toml".', "policy")
+        criteria = Criteria.named(str(policy))
+    else:
+        file = _file(section, folder, name, "file")
+        key = "file" if policy is None else "policy"
+        criteria = attempt((section, key), Criteria.from_toml, file, policy)
+    for variable in criteria.variables if isinstance(criteria.variables, Mapping) else ():
+        if variable not in variables:
+            section.refuse(
+                f"the policy has limits on {variable!r}, which is not synthesized."
+                f"{nearest(variable, variables)}",
+                "policy",
+            )
+    return criteria

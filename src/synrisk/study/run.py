@@ -1,0 +1,492 @@
+"""A study from end to end: data in, models, synthetic data, risk, verdict, and a folder out."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+
+from synrisk.assessment.attribute_result import AttributeRisk, ReportKind
+from synrisk.assessment.attribute_risk import attribute_risk
+from synrisk.base.errors import (
+    FileError,
+    SynriskError,
+    SyntheticDataError,
+    counted,
+)
+from synrisk.base.progress import steps
+from synrisk.base.seeds import checked_seed
+from synrisk.data.frames import read_table
+from synrisk.data.households import load_households
+from synrisk.data.schema import check_types, require_columns, text_columns
+from synrisk.models.plan import Regression
+from synrisk.risk.diagnostics import ReliabilityWarning
+from synrisk.study.file import Study, attempt, blame
+from synrisk.study.folder import (
+    Staging,
+    check_folder,
+    read_manifest,
+    refuse_own_inputs,
+    sha256,
+    writing,
+)
+from synrisk.synthesis.confidential import Confidential
+from synrisk.synthesis.sampler import SynthesisWarning
+from synrisk.synthesis.synthesizer import Synthesizer, fit
+from synrisk.utility import Utility, utility
+from synrisk.verdict.criteria import Criteria
+from synrisk.verdict.verdict import Verdict
+
+RISK, RECORDS, SUMMARY, UTILITY = "risk.nc", "records.csv", "summary.json", "utility.json"
+REPORTS = {"sharing": "report.html", "inside": "report-inside.html"}  # each with .json beside
+_WHAT = "The confidential data"
+_VERSIONS = ("synrisk", "numpy", "numba", "pandas", "scipy")
+
+
+@dataclass(frozen=True, repr=False)
+class Done:
+    """What a run made.
+
+    Attributes
+    ----------
+    folder
+        Where it is.
+    title
+        What the study is called.
+    risk, verdict
+        The risk; the verdict where there are criteria.
+    kinds
+        The reports that were written.
+    warnings
+        What else to know.
+    utility
+        How useful the release is, where that was measured.
+    """
+
+    folder: Path
+    title: str
+    risk: AttributeRisk
+    verdict: Verdict | None
+    kinds: tuple[str, ...]
+    warnings: tuple[str, ...]
+    utility: Utility | None = None
+
+    @property
+    def reports(self) -> dict[str, Path]:
+        """The reports by kind."""
+        return {kind: self.folder / REPORTS[kind] for kind in self.kinds}
+
+
+def run(study: Study, *, progress: bool = False) -> Done:
+    """Run a study and write its folder.
+
+    Parameters
+    ----------
+    study
+        What the study file says.
+    progress
+        Whether to show what is being done, if standard error is a terminal.
+    """
+    seeds = {"fit": checked_seed(study.seed)}
+    seeds["synthesis"] = seeds["fit"] if study.synthesis_seed is None else study.synthesis_seed
+    files, names = _files(study), _names(study)
+    attempt((study.top, "output"), refuse_own_inputs, study.output, names, files)
+    attempt((study.top, "output"), check_folder, study.output, names)
+    inputs = {Path(os.path.relpath(f, study.path.parent)).as_posix(): sha256(f) for f in files}
+    with (
+        writing(study.output, names) as staging,
+        _caught() as said,
+        steps(progress) as show,
+    ):
+        with show("Reading the confidential data"):
+            frame = _read_data(study)
+            _check_models(study, frame)
+            _check_analyses(study, frame)
+        with show("Fitting the models" if study.draws is None else "Reading the draws"):
+            synthesizer = _synthesizer(study, frame, seeds["fit"])
+            _write_draws(synthesizer, study, staging)
+        with show("Synthesizing" if study.files is None else "Reading the synthetic data"):
+            release = _release(study, synthesizer, seeds["synthesis"])
+            synthetic = _write_release(release, study, staging)
+        with show("Evaluating the risk"):
+            risk = _evaluate(study, synthesizer, release, progress=progress)
+        measured = None
+        if study.utility is not None:
+            with show("Measuring the utility"):
+                measured = _measure(study, study.utility, synthesizer, release, seeds["fit"])
+        with show("Writing the results"):
+            risk.save(staging.path(RISK))
+            risk.records.to_csv(staging.path(RECORDS), index_label=study.id or "record")
+            if measured is not None:
+                staging.write_json(UTILITY, measured.to_json())
+        with show("Writing the report"):
+            verdict = _write_findings(
+                staging, risk, synthetic, study.kinds, study.criteria, study.title, measured
+            )
+        staging.commit(
+            {
+                "title": study.title,
+                "settings": study.top.values,
+                "criteria": None if study.criteria is None else study.criteria.to_json(),
+                "kinds": list(study.kinds),
+                "seeds": seeds,
+                "versions": versions(),
+                "inputs": inputs,
+                "synthetic": [_listed(path, study, staging) for path in synthetic],
+            }
+        )
+    return Done(study.output, study.title, risk, verdict, study.kinds, tuple(said), measured)
+
+
+def report(
+    folder: Path,
+    *,
+    kinds: tuple[str, ...] = (),
+    criteria: Criteria | None = None,
+    title: str | None = None,
+    progress: bool = False,
+) -> Done:
+    """Make the reports of a folder anew from the risk that is saved in it.
+
+    Parameters
+    ----------
+    folder
+        What `run` wrote.
+    kinds
+        Reports to write beside those that are there.
+    criteria, title
+        The limits and the title; None keeps those of the last time.
+    progress
+        Whether to show what is being done, if standard error is a terminal.
+    """
+    manifest = _whole_manifest(folder)
+    # All reports of a folder are made anew, so that they agree.
+    chosen = tuple(kind for kind in REPORTS if kind in {*manifest["kinds"], *kinds})
+    title = title or str(manifest["title"])
+    if criteria is None and manifest["criteria"] is not None:
+        criteria = Criteria.from_json(manifest["criteria"])
+    names = [name for kind in chosen for name in _report_names(kind)]
+    synthetic, said = _synthetic_of(folder, manifest)
+    with writing(folder, names) as staging, steps(progress) as show:
+        with show("Reading the risk"):
+            risk = AttributeRisk.load(folder / RISK)
+            measured = _measured(folder, manifest)
+        with show("Writing the report"):
+            verdict = _write_findings(staging, risk, synthetic, chosen, criteria, title, measured)
+        manifest |= {
+            "title": title,
+            "criteria": None if criteria is None else criteria.to_json(),
+            "kinds": list(chosen),
+        }
+        staging.commit(manifest, keep=True)
+    return Done(folder, title, risk, verdict, chosen, said, measured)
+
+
+def _whole_manifest(folder: Path) -> dict[str, Any]:
+    """Return the manifest of a folder whose risk is as it was written."""
+    if not folder.is_dir():
+        raise FileError(f"There is no folder {folder}.")
+    manifest = read_manifest(folder)
+    wanted = {"title", "criteria", "kinds", "synthetic"}
+    if manifest is None or not wanted <= set(manifest):
+        raise FileError(f"{folder} was not written by synrisk run: it has no manifest of one.")
+    if not manifest.get("complete"):
+        raise FileError(f"The last run into {folder} was stopped while it moved its files; rerun.")
+    if not (folder / RISK).is_file() or sha256(folder / RISK) != manifest["outputs"].get(RISK):
+        raise FileError(f"{folder / RISK} is not the file that synrisk run wrote; run it again.")
+    return manifest
+
+
+def _synthetic_of(
+    folder: Path, manifest: Mapping[str, Any]
+) -> tuple[list[Path] | None, tuple[str, ...]]:
+    """Return the release that was evaluated, or None and why."""
+    paths = [folder / one["file"] for one in manifest["synthetic"]]
+    if all(path.is_file() for path in paths):
+        for path, one in zip(paths, manifest["synthetic"], strict=True):
+            if sha256(path) != one["sha256"]:
+                raise FileError(
+                    f"{path} has changed since its risk was evaluated; run the study again."
+                )
+        return paths, ()
+    said = "The synthetic data are not where they were; the report is without their distributions."
+    return None, (said,)
+
+
+@contextmanager
+def _caught() -> Iterator[list[str]]:
+    """Yield a list for the warnings of synthesis; those of the risk are among its findings."""
+    said: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore", ReliabilityWarning)
+        warnings.simplefilter("always", SynthesisWarning)
+        yield said
+    for one in caught:
+        if issubclass(one.category, SynthesisWarning):
+            said.append(str(one.message))
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that the numbers depend on."""
+    return {"python": platform.python_version(), **{name: version(name) for name in _VERSIONS}}
+
+
+def _files(study: Study) -> list[Path]:
+    """Return every file that is read."""
+    files = [study.path, *(study.draws or ()), *(study.files or ())]
+    if isinstance(study.data, Path):
+        files.append(study.data)
+    policies = study.top.section("criteria").values.get("file")
+    if policies is not None:
+        files.append(study.path.parent / policies)
+    return files
+
+
+def _names(study: Study) -> list[str]:
+    names = [RISK, RECORDS, SUMMARY]
+    if study.utility is not None:
+        names.append(UTILITY)
+    names += [name for kind in study.kinds for name in _report_names(kind)]
+    if study.files is None:
+        names += [_synthetic_name(study, number) for number in range(1, study.m + 1)]
+    if study.draws is None:
+        names += [_draws_name(k, r.response) for k, r in enumerate(study.regressions, 1)]
+    return names
+
+
+def _report_names(kind: str) -> tuple[str, str]:
+    page = REPORTS[kind]
+    return page, str(Path(page).with_suffix(".json"))
+
+
+def _synthetic_name(study: Study, number: int) -> str:
+    return f"synthetic{number}.{study.format}"
+
+
+def _draws_name(number: int, variable: str) -> str:
+    plain = re.sub(r"[^A-Za-z0-9_-]", "_", variable)[:100]
+    return f"draws{number}_{plain}.csv"
+
+
+def _read_data(study: Study) -> pd.DataFrame:
+    section = study.top.section("data")
+    if isinstance(study.data, Path):
+        text = attempt((section, "types"), text_columns, study.types)
+        if study.id is not None:
+            text = {study.id: [], **text}
+        frame = attempt((section, "file"), read_table, study.data, _WHAT, text=text)
+    else:
+        frame = load_households()
+    for name, declared in study.types.items():
+        attempt((section, "types", name), check_types, {name: declared}, frame)
+    if study.id is not None:
+        attempt((section, "id"), require_columns, frame, [study.id], _WHAT)
+        n_repeated = int(frame[study.id].duplicated().sum())
+        if n_repeated:
+            section.refuse(
+                f"repeats {counted(n_repeated, 'label')}; every record needs its own.", "id"
+            )
+    for k, name in enumerate(study.drop):
+        attempt((section, "drop", k), require_columns, frame, [name], _WHAT)
+    return frame.drop(columns=list(study.drop))
+
+
+def _check_models(study: Study, frame: pd.DataFrame) -> None:
+    """Raise where the data do not suit a model, and say which."""
+    for model, regression in zip(study.top.sections("model"), study.regressions, strict=True):
+        used = [name for name in study.drop if name in _columns(regression)]
+        if used:
+            model.refuse(f"uses {used[0]!r}, which is left out (data.drop).", "formula")
+        if regression.weights is not None:
+            attempt((model, "weights"), require_columns, frame, [regression.weights], _WHAT)
+        attempt(
+            (model, "formula"),
+            Confidential.read,
+            regression,
+            frame,
+            types=study.types,
+            id_column=study.id,
+            missing=study.missing,
+        )
+
+
+def _check_analyses(study: Study, frame: pd.DataFrame) -> None:
+    """Raise where the data do not suit an analysis of the utility, before any work."""
+    if study.utility is None:
+        return
+    section = study.top.section("utility")
+    for k, name in enumerate(study.utility["variables"] or ()):
+        attempt((section, "variables", k), require_columns, frame, [name], _WHAT)
+    analyses = study.utility["regressions"] or ()
+    for one, regression in zip(section.sections("regression"), analyses, strict=True):
+        attempt(
+            (one, "formula"),
+            Confidential.read,
+            regression,
+            frame,
+            types=study.types,
+            id_column=study.id,
+            missing=study.missing,
+        )
+
+
+def _columns(regression: Regression) -> tuple[str, ...]:
+    return (regression.response, *regression.parsed.predictors)
+
+
+def _synthesizer(study: Study, frame: pd.DataFrame, seed: int) -> Synthesizer:
+    """Fit the plan or take its draws; where that fails, say for which model."""
+    models = study.top.sections("model")
+    every = range(len(models))
+
+    def of(chosen: Sequence[int]) -> Synthesizer:
+        regressions = [study.regressions[k] for k in chosen]
+        options: dict[str, Any] = {
+            "types": study.types,
+            "id": study.id,
+            "missing": study.missing,
+        }
+        if study.draws is None:
+            return fit(regressions, frame, seed=seed, **study.fit, **options)
+        draws = [study.draws[k] for k in chosen]
+        rename = {r.response: study.rename.get(r.response, {}) for r in regressions}
+        if not any(rename.values()):
+            return Synthesizer.from_draws(regressions, frame, draws, **options)
+        return Synthesizer.from_draws(regressions, frame, draws, rename=rename, **options)
+
+    try:
+        return of(every)
+    except SynriskError as error:
+        problem, about = error.in_study(), error.about
+    for k in every:
+        attempt((models[k], "formula" if study.draws is None else "draws"), of, [k])
+    return blame((study.top, "model"), problem, about)
+
+
+def _write_draws(synthesizer: Synthesizer, study: Study, staging: Staging) -> None:
+    if study.draws is not None:
+        return
+    for number, model in enumerate(synthesizer.models, 1):
+        name = model.regression.response
+        path = staging.path(_draws_name(number, name))
+        synthesizer.draws(name).to_csv(path, index=False)
+
+
+def _release(study: Study, synthesizer: Synthesizer, seed: int) -> list[Any]:
+    if study.files is not None:
+        return list(study.files)
+    section = study.top.section("synthesis" if "synthesis" in study.top.values else "data")
+    return list(attempt((section,), synthesizer.synthesize, m=study.m, seed=seed))
+
+
+def _write_release(release: Sequence[Any], study: Study, staging: Staging) -> list[Path]:
+    """Write the synthetic data, without the records' ids; return the files of the release."""
+    if study.files is not None:
+        return list(study.files)
+    paths = []
+    for number, dataset in enumerate(release, 1):
+        path = staging.path(_synthetic_name(study, number))
+        shown = dataset if study.id is None else dataset.drop(columns=study.id)
+        if study.format == "csv":
+            shown.to_csv(path, index=False)
+        else:
+            shown.to_parquet(path, index=False)
+        paths.append(path)
+    return paths
+
+
+def _listed(path: Path, study: Study, staging: Staging) -> dict[str, str]:
+    """Return where a synthetic dataset is, seen from the folder, and its digest."""
+    here = path.name if path.parent == staging.inside else os.path.relpath(path, study.output)
+    return {"file": Path(here).as_posix(), "sha256": sha256(path)}
+
+
+def _evaluate(
+    study: Study, synthesizer: Synthesizer, release: Sequence[Any], *, progress: bool
+) -> AttributeRisk:
+    try:
+        return attribute_risk(synthesizer, list(release), progress=progress, **study.risk)
+    except SynriskError as error:
+        at = ("synthesis", "files") if isinstance(error, SyntheticDataError) else ("risk",)
+        problem, about = error.in_study(), error.about
+    return blame((study.top, *at), problem, about)
+
+
+def _measure(
+    study: Study,
+    options: Mapping[str, Any],
+    synthesizer: Synthesizer,
+    release: Sequence[Any],
+    seed: int,
+) -> Utility:
+    at = (study.top.section("utility"),)
+    return attempt(at, utility, synthesizer, list(release), seed=seed, **options)
+
+
+def _measured(folder: Path, manifest: Mapping[str, Any]) -> Utility | None:
+    """Return the utility that a folder holds, or None where it was not measured."""
+    digest = manifest["outputs"].get(UTILITY)
+    if digest is None:
+        return None
+    path = folder / UTILITY
+    if not path.is_file() or sha256(path) != digest:
+        raise FileError(f"{path} is not the file that synrisk run wrote; run it again.")
+    return Utility.from_json(json.loads(path.read_text(encoding="utf-8")))
+
+
+def _write_findings(
+    staging: Staging,
+    risk: AttributeRisk,
+    synthetic: list[Path] | None,
+    kinds: tuple[str, ...],
+    criteria: Criteria | None,
+    title: str,
+    measured: Utility | None,
+) -> Verdict | None:
+    """Write the reports, and for machines what was found; return the verdict."""
+    verdict = None if criteria is None else risk.verdict(criteria)
+    for kind in kinds:
+        risk.report(
+            staging.path(REPORTS[kind]),
+            kind=cast("ReportKind", kind),
+            criteria=criteria,
+            synthetic=synthetic,
+            title=title,
+            utility=measured,
+        )
+    staging.write_json(
+        SUMMARY,
+        {
+            "title": title,
+            "verdict": None if verdict is None else verdict.to_json(),
+            "summary": {str(of): _plain(row) for of, row in risk.summary().iterrows()},
+            "estimator": risk.estimator,
+            "n_datasets": risk.n_datasets,
+            "n_draws": risk.n_draws,
+            "notes": list(risk.notes),
+            "findings": risk.diagnostics().to_dict("records"),
+            "utility": None if measured is None else _plain(measured.summary()["value"]),
+        },
+    )
+    return verdict
+
+
+def _plain(row: Mapping[Any, Any] | pd.Series[Any]) -> dict[str, float | str | None]:
+    """Return text, and numbers with None for NaN, which JSON does not have."""
+    return {
+        str(key): v if isinstance(v, str) else float(v) if np.isfinite(v) else None
+        for key, v in row.items()
+    }

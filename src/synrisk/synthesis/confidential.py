@@ -1,0 +1,169 @@
+"""The confidential data as a plan uses them: read, labelled, typed and checked, before any work."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from synrisk.base.arrays import FloatArray
+from synrisk.base.errors import DataError, OptionError, counted
+from synrisk.base.messages import either, place_of, setting
+from synrisk.data.frames import TableLike, read_table
+from synrisk.data.schema import Columns, Missing, Schema, Types, require_columns, text_columns
+from synrisk.models.design import Design
+from synrisk.models.plan import Plan, Regression
+
+_WHAT = "The confidential data"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Confidential:
+    """The confidential records that a plan uses.
+
+    Attributes
+    ----------
+    plan
+        The regressions in synthesis order.
+    schema
+        The variables of the plan.
+    data
+        The records that are used, all columns, indexed by their labels.
+    columns
+        The plan's columns as arrays.
+    n_dropped
+        How many records were left out because a value is missing.
+    """
+
+    plan: Plan
+    schema: Schema
+    data: pd.DataFrame
+    columns: Columns
+    n_dropped: int
+
+    @classmethod
+    def read(
+        cls,
+        regressions: Regression | Sequence[Regression],
+        data: TableLike,
+        *,
+        types: Types | None,
+        id_column: str | None,
+        missing: Missing,
+    ) -> Confidential:
+        """Read the data of a plan, and raise where they do not suit it."""
+        plan = Plan.of(regressions)
+        if id_column is not None and not isinstance(id_column, str):
+            raise OptionError(f"id= is the name of a column; got {type(id_column).__name__}.")
+        text = text_columns(types)
+        frame = read_table(data, _WHAT, text=text if id_column is None else {id_column: [], **text})
+        if not len(frame):
+            raise DataError(f"{_WHAT} have no rows.")
+        require_columns(frame, (*plan.columns, *plan.weight_columns), _WHAT)
+        frame = _labelled(frame, id_column, plan)
+        schema = Schema.settle(
+            frame,
+            (*plan.columns, *(w for w in plan.weight_columns if w not in plan.columns)),
+            types=types,
+            factors=plan.factors,
+            missing=missing,
+        )
+        confidential = cls.encode(plan, schema, frame)
+        _check_responses(plan, schema, confidential.columns)
+        for regression in plan.regressions:
+            confidential.record_weights(regression)
+        return confidential
+
+    @classmethod
+    def encode(
+        cls, plan: Plan, schema: Schema, frame: pd.DataFrame, n_dropped: int = 0
+    ) -> Confidential:
+        """Encode a labelled frame by its schema; `n_dropped` records were left out before."""
+        columns, kept = schema.encode(frame, schema.variables, _WHAT)
+        n_dropped += len(frame) - int(kept.sum())
+        return cls(plan, schema, frame[kept], columns, n_dropped)
+
+    @property
+    def n_records(self) -> int:
+        """The number of confidential records used."""
+        return len(self.data)
+
+    def design(self, regression: Regression) -> Design:
+        """Freeze the design of a regression on these records."""
+        return Design.freeze(regression.parsed, self.schema, self.columns, self.n_records)
+
+    def record_weights(self, regression: Regression) -> FloatArray | None:
+        """Return the records' weights in a regression, None where it has none."""
+        name = regression.weights
+        return None if name is None else _record_weights(name, self.columns[name])
+
+
+def _labelled(frame: pd.DataFrame, id_column: str | None, plan: Plan) -> pd.DataFrame:
+    """Return the frame indexed by the records' labels, each of which must occur once."""
+    source = "the index"
+    if id_column is not None:
+        require_columns(frame, [id_column], "id=")
+        if id_column in plan.columns:
+            raise OptionError(
+                f"{setting('id', id_column)} is used in a formula; it cannot name the records.",
+                about=place_of("id"),
+            )
+        frame = frame.set_index(_whole_ids(frame[id_column]), drop=False)
+        source = f"the column {id_column!r}"
+    if isinstance(frame.index, pd.MultiIndex):
+        raise DataError(
+            f"{_WHAT} have an index of several levels; name the records with {setting('id')}."
+        )
+    n_missing = int(np.sum(frame.index.isna()))
+    if n_missing:
+        raise DataError(f"{_WHAT}: {source} lacks {counted(n_missing, 'label')}.")
+    n_nested = sum(not isinstance(label, Hashable) for label in frame.index)
+    if n_nested:
+        raise DataError(f"{_WHAT}: {source} holds {counted(n_nested, 'list')}, not labels.")
+    n_repeated = int(frame.index.duplicated().sum())
+    if n_repeated:
+        raise DataError(
+            f"{_WHAT}: {source} repeats {counted(n_repeated, 'label')}; every record needs its "
+            f"own. Name them by another column ({setting('id')})"
+            f"{either(', or reset the index', '')}."
+        )
+    return frame
+
+
+def _whole_ids(ids: pd.Series[Any]) -> pd.Index[Any]:
+    """Return ids as an index; text that only holds whole numbers without leading zeros as such."""
+    whole = r"0|[1-9]\d{0,17}"
+    is_text = pd.api.types.is_string_dtype(ids.dtype) and bool(ids.notna().all())
+    if is_text and ids.map(lambda label: bool(re.fullmatch(whole, str(label)))).all():
+        ids = ids.astype(np.int64)
+    index: pd.Index[Any] = pd.Index(ids, name=ids.name)
+    return index
+
+
+def _check_responses(plan: Plan, schema: Schema, columns: Columns) -> None:
+    for regression in plan.regressions:
+        family, name = regression.distribution, regression.response
+        variable = schema.variables[name]
+        wanted = f"{_WHAT}: {name!r} is modelled as {family.name} and must be {regression.wants}"
+        if not family.fits(variable):
+            n_levels = len(getattr(variable, "levels", ()))
+            raise DataError(f"{wanted}; it is a factor with {counted(n_levels, 'level')}.")
+        n_outside = int((~regression.supports(columns[name], variable)).sum())
+        if n_outside:
+            raise DataError(f"{wanted}; {counted(n_outside, 'value is', 'values are')} not.")
+
+
+def _record_weights(name: str, weights: Any) -> FloatArray:
+    if weights.dtype.kind != "f":
+        raise DataError(f"{_WHAT}: the weights column {name!r} must hold numbers.")
+    n_negative = int((weights < 0).sum())
+    if n_negative or not (weights > 0).any():
+        raise DataError(
+            f"{_WHAT}: the weights in {name!r} must not be negative, and not all zero; "
+            f"{counted(n_negative, 'value is', 'values are')} negative."
+        )
+    return np.asarray(weights, dtype=np.float64)

@@ -1,0 +1,1 @@
+"""Posterior draws that others made: tables, objects of ArviZ, models of Bambi."""

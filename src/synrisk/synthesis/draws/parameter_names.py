@@ -1,0 +1,324 @@
+"""The names under which each parameter of a regression may stand in a table of draws.
+
+rstanarm's, brms', CmdStan's and plain names, and these as R mangles them (``X.Intercept.``).
+Levels that were read off the data do not stand in messages: ``Race[*]``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from synrisk.base.errors import DrawsError, listed
+from synrisk.base.messages import either, setting
+from synrisk.data.schema import MISSING_LABEL, Factor, Label, Variable
+from synrisk.models.design import Design, DesignColumn, Part
+from synrisk.models.families import Family
+from synrisk.models.formula import expressions
+from synrisk.models.formula.expressions import FACTOR_SPELLINGS, Call
+
+_INTERCEPTS = ("Intercept", "(Intercept)")
+_VECTOR = re.compile(r"(?P<stem>beta|b|coef|theta)(?:\.(?P<dot>\d+)\.?|\[(?P<bracket>\d+)\])")
+# What brms makes of symbols in the names of terms (rename() in its sources).
+_BRMS_SYMBOLS = {
+    **dict.fromkeys(" ()[],\"'?", ""),
+    "+": "P", "-": "M", "*": "MU", "/": "D", "^": "E", "=": "EQ",
+}  # fmt: skip
+_NUMBER = re.compile(r"(?<![\w.\]])(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.])")
+_ORDERS = ("level:term", "term:level")
+_MOST_NAMES = 5_000  # spellings of one column as R mangles them
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter: of a level (its code, else 0) and design column, or auxiliary (code -1)."""
+
+    code: int
+    column: int
+
+
+class Spellings:
+    """The names under which each parameter may stand in a table."""
+
+    def __init__(self, family: Family, response: Variable, design: Design) -> None:
+        self._columns = design.columns
+        self._auxiliary = family.auxiliary
+        self._response = response
+        by_level = isinstance(response, Factor) and bool(family.predictor_levels(response))
+        self._levels: list[Label] = (
+            list(response.levels) if by_level and isinstance(response, Factor) else []
+        )
+        self._shows_levels = isinstance(response, Factor) and response.declared
+        self._shown: dict[str, set[Parameter]] = {}
+        for parameter in self.parameters():
+            self._shown.setdefault(self.name(parameter), set()).add(parameter)
+        parts = list(dict.fromkeys(part for column in self._columns for part in column.parts))
+        self._plain, self._brms = _index(parts, _canonical), _index(parts, _brms)
+        self._by_parts = {frozenset(column.parts): k for k, column in enumerate(self._columns)}
+        self._mangled: dict[str, set[Parameter]] = {}
+        for parameter in self.parameters():
+            for name in itertools.islice(self._mangled_names(parameter), _MOST_NAMES):
+                self._mangled.setdefault(_mangled(name), set()).add(parameter)
+
+    def parameters(self) -> Iterator[Parameter]:
+        """Every parameter that there might be, of every level."""
+        for code in range(max(len(self._levels), 1)):
+            yield from (Parameter(code, k) for k in range(len(self._columns)))
+        yield from (Parameter(-1, k) for k in range(len(self._auxiliary)))
+
+    def name(self, parameter: Parameter) -> str:
+        """The parameter as a user sees it."""
+        if parameter.code == -1:
+            return self._auxiliary[parameter.column]
+        column = str(self._columns[parameter.column])
+        return f"{self._levels[parameter.code]}:{column}" if self._levels else column
+
+    def public(self, parameters: Iterable[Parameter]) -> str:
+        """The parameters for a message, without levels that were read off the data."""
+        names: Counter[str] = Counter()
+        for parameter in parameters:
+            if parameter.code == -1:
+                names[self._auxiliary[parameter.column]] += 1
+                continue
+            column = self._columns[parameter.column].public
+            level = self._levels[parameter.code] if self._shows_levels and self._levels else "*"
+            names[f"{level}:{column}" if self._levels else column] += 1
+        return listed((n if k == 1 else f"{n} ({k} of them)" for n, k in names.items()), 30)
+
+    def wanted(self, levels: Sequence[int]) -> list[Parameter]:
+        """Return every parameter that must be there, given the levels that have columns."""
+        return [p for code in (*levels, -1) for p in self.parameters() if p.code == code]
+
+    # -- one name -------------------------------------------------------------------------------
+    def find(self, name: str, order: str = "") -> tuple[set[Parameter], bool]:
+        """Return the parameters that a column's name may mean, and whether brms writes it so.
+
+        `order` is how the table joins levels and terms, ``"level:term"`` or ``"term:level"``.
+        """
+        shown = self._shown.get(name, set())
+        if len(shown) == 1 and order != "term:level":
+            return shown, False
+        found: set[Parameter] = set()
+        by_brms = False
+        for k, auxiliary in enumerate(self._auxiliary):
+            if name in (auxiliary, f"{self._response.name}_{auxiliary}"):
+                found.add(Parameter(-1, k))
+        for code, base, style in self._split(name):
+            if order and style in _ORDERS and style != order:
+                continue
+            for column in self._find_columns(base, style == "brms"):
+                found.add(Parameter(code, column))
+                by_brms = by_brms or style == "brms"
+        return found or self._mangled.get(re.sub(r"\W+", ".", name), set()), by_brms
+
+    def order(self, names: Sequence[str]) -> str:
+        """Return how a table joins levels and terms; empty where its names do not tell.
+
+        Where levels are called like terms, a name alone does not tell: ``x:z`` may be either. All
+        names of a table are joined in one way, and the intercept shows which.
+        """
+        able = dict.fromkeys(_ORDERS, True)
+        for name in names:
+            ways = {
+                style
+                for _, base, style in self._split(name)
+                if style in _ORDERS and self._find_columns(base, False)
+            }
+            for order in _ORDERS if ways else ():
+                able[order] = able[order] and order in ways
+        possible = [order for order in _ORDERS if able[order]]
+        return possible[0] if len(possible) == 1 else ""
+
+    def _split(self, name: str) -> Iterator[tuple[int, str, str]]:
+        """Take the level off a name: yield its code, the rest, and the style it is written in."""
+        if not self._levels:
+            yield 0, name, "plain"
+            if name.startswith("b_"):
+                yield 0, name.removeprefix("b_"), "brms"
+            return
+        for code, level in enumerate(self._levels):
+            for text in _level_texts(level):
+                if name.startswith(f"{text}:"):
+                    yield code, name[len(text) + 1 :], "level:term"
+                if name.endswith(f":{text}"):
+                    yield code, name[: -len(text) - 1], "term:level"
+                if name.endswith(f"[{text}]"):
+                    yield code, name[: -len(text) - 2], "plain"
+                for start in {f"mu{spelt}_" for spelt in (_stan(text), _brms(text))}:
+                    for prefix in (start, f"b_{start}"):
+                        if name.startswith(prefix):
+                            yield code, name[len(prefix) :], "brms"
+
+    def _find_columns(self, base: str, brms: bool) -> set[int]:
+        intercepts = _INTERCEPTS if "alpha" in self._shown else (*_INTERCEPTS, "alpha")
+        if base in intercepts:
+            return {k for k, column in enumerate(self._columns) if not column.parts}
+        index = self._brms if brms else self._plain
+        pieces = base.split(":") if brms else _canonical(base).split(":")
+        choices = [index.get(piece, set()) for piece in pieces]
+        found = {
+            self._by_parts.get(frozenset(choice), -1) for choice in itertools.product(*choices)
+        }
+        return found - {-1}
+
+    def _mangled_names(self, parameter: Parameter) -> Iterator[str]:
+        """Yield the names that R would mangle: as the formula and as a bare factor writes them."""
+        if parameter.code == -1:
+            yield self._auxiliary[parameter.column]
+            return
+        for base in _r_names(self._columns[parameter.column]):
+            if not self._levels:
+                yield base
+                yield f"b_{_brms(base)}"
+                continue
+            for text in _level_texts(self._levels[parameter.code]):
+                yield f"{text}:{base}"
+                yield f"{base}:{text}"
+                yield f"b_mu{_stan(text)}_{_brms(base)}"
+
+    # -- all names ------------------------------------------------------------------------------
+    def match(self, names: list[str], what: str) -> tuple[dict[Parameter, str], list[str]]:
+        """Return the column of each parameter found, and the columns that are none."""
+        order = self.order(names) if self._levels else ""
+        found = {name: self.find(name, order) for name in names}
+        if self._levels and not order:  # both ways fit every name; do they say the same?
+            for name in names:
+                one, other = (self.find(name, way)[0] for way in _ORDERS)
+                if one and other and one != other:
+                    found[name] = (one | other, False)
+        if any(by_brms for _, by_brms in found.values()):
+            # brms' own `Intercept` is that of centred predictors; `b_Intercept` is the one.
+            for name in names:
+                if re.fullmatch(r"Intercept(_mu.*)?", name):
+                    del found[name]
+        matched: dict[Parameter, str] = {}
+        left_over: list[str] = []
+        for name, (parameters, _) in found.items():
+            if len(parameters) > 1:
+                raise DrawsError(
+                    f"{what}: the column {name!r} may be any of {self.public(parameters)}; say "
+                    f"which with {setting('rename', of=name, shown='parameter')}, the parameter "
+                    f"as {either('describe() and draws() name', 'the formula spells')} it."
+                )
+            for parameter in parameters:
+                if parameter in matched:
+                    raise DrawsError(
+                        f"{what}: {self.public([parameter])} is given twice, by "
+                        f"{matched[parameter]!r} and {name!r}; leave one out."
+                    )
+                matched[parameter] = name
+            if not parameters:
+                left_over.append(name)
+        return self._match_vector(matched, left_over)
+
+    def _match_vector(
+        self, matched: dict[Parameter, str], left_over: list[str]
+    ) -> tuple[dict[Parameter, str], list[str]]:
+        """Read CmdStan's ``beta.1 …`` as the coefficients in the design's order.
+
+        Only if its length is that of all coefficients, or of all but an intercept that stands
+        by itself (as ``alpha`` or by name).
+        """
+        entries = {name: seen for name in left_over if (seen := _VECTOR.fullmatch(name))}
+        if self._levels or len({seen["stem"] for seen in entries.values()}) != 1:
+            return matched, left_over
+        own = {parameter for parameter in matched if parameter.code == 0}
+        if any(self._columns[parameter.column].parts for parameter in own):
+            return matched, left_over
+        places = [k for k in range(len(self._columns)) if Parameter(0, k) not in own]
+        by_index = {int(seen["dot"] or seen["bracket"]): name for name, seen in entries.items()}
+        if sorted(by_index) != list(range(1, len(places) + 1)) or len(by_index) != len(entries):
+            return matched, left_over
+        read = {Parameter(0, k): by_index[i] for i, k in enumerate(places, 1)}
+        return matched | read, [name for name in left_over if name not in entries]
+
+
+def _index(parts: Sequence[Part], spelling: Any) -> dict[str, set[Part]]:
+    index: dict[str, set[Part]] = {}
+    for part in parts:
+        for text in _part_texts(part):
+            index.setdefault(spelling(_canonical(text)), set()).add(part)
+    return index
+
+
+def _part_texts(part: Part) -> Iterator[str]:
+    """Yield the ways to write one factor of a column."""
+    column = expressions.as_factor(part.expression)
+    if part.level is not None:
+        name = column if column is not None else expressions.write(part.expression)
+        bases = (name, *(f"{spelling}({name})" for spelling in FACTOR_SPELLINGS))
+        for base, text in itertools.product(bases, _level_texts(part.level)):
+            yield f"{base}[T.{text}]"
+            yield f"{base}[{text}]"
+            yield f"{base}{text}"
+        return
+    for base in _expression_texts(part):
+        if part.index is None:
+            yield base
+        else:
+            yield f"{base}{part.order}"
+    if part.index is not None:
+        yield str(part)
+
+
+def _expression_texts(part: Part) -> Iterator[str]:
+    node = part.expression
+    texts = [expressions.write(node), expressions.write(node, power="^", space="")]
+    if isinstance(node, Call):
+        texts.append(node.written)
+        if len(node.options) == 1:  # bs(x, 4) and poly(x, 2): the option without its name
+            texts.append(re.sub(r",(df|degree)=", ",", texts[1]))
+    for text in texts:
+        yield text
+        in_r = re.sub(r"\[(.*?)\]", r"c(\1)", text)
+        yield in_r.replace("=True", "=TRUE").replace("=False", "=FALSE")
+
+
+def _r_names(column: DesignColumn) -> Iterator[str]:
+    """Yield a column's name as R writes it, factors as in the formula or already made ones."""
+    if not column.parts:
+        yield "(Intercept)"
+        return
+    ways = []
+    for part in column.parts:
+        name = expressions.as_factor(part.expression)
+        if part.level is None:
+            ways.append([next(_part_texts(part)), *list(_part_texts(part))[1:8]])
+            continue
+        own = part.expression.written if isinstance(part.expression, Call) else ""
+        bases = {base for base in (own, name or expressions.write(part.expression)) if base}
+        ways.append([f"{b}{t}" for b in sorted(bases) for t in _level_texts(part.level)])
+    yield from (":".join(texts) for texts in itertools.product(*ways))
+
+
+def _level_texts(level: Label) -> tuple[str, ...]:
+    if isinstance(level, bool | np.bool_):
+        return (str(level), str(level).upper())
+    return ("NA", MISSING_LABEL) if level == MISSING_LABEL else (str(level),)
+
+
+def _canonical(name: str) -> str:
+    """Return a name without blanks, powers as R writes them and numbers in one form."""
+    bare = re.sub(r"[\s`]", "", name).replace("**", "^")
+    return _NUMBER.sub(lambda seen: f"{float(seen.group()):.15g}", bare)
+
+
+def _mangled(name: str) -> str:
+    """Return `name` as R's make.names would write it, each run of symbols as one dot."""
+    text = re.sub(r"\W+", ".", name)
+    return text if re.match(r"[^\W\d_]", text) else f"X{text}"
+
+
+def _brms(name: str) -> str:
+    return "".join(_BRMS_SYMBOLS.get(symbol, symbol) for symbol in name)
+
+
+def _stan(name: str) -> str:
+    """Return a level as brms writes it after ``mu``: letters and digits alone."""
+    return re.sub(r"[\W_]+", "", name)

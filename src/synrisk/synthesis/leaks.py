@@ -1,0 +1,223 @@
+"""The twin guard: a released column that gives a synthesized one away makes every risk void.
+
+A column C gives a variable V away where it determines V by more than chance: as a recoding, as a
+function of fewer groups, or as a monotone transform, a few records excepted. The chance is that of
+an arrangement at random: of the n!/Π n_v! ways to lay V's values beside C, how many would look like
+that. A column whose values all differ determines everything, but so would any arrangement: the
+chance is 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.special import gammaln
+
+from synrisk.base.arrays import IntArray
+from synrisk.base.errors import DisclosureError
+from synrisk.base.messages import either, toml_text
+from synrisk.data.schema import Factor, as_real_numbers
+from synrisk.synthesis.confidential import Confidential
+from synrisk.synthesis.release import Released
+
+_BY_CHANCE = np.log(1e-4)
+_EXCEPTIONS = 0.02  # the share of records that may be out of line
+_RESOLVED = 0.5  # a monotone column must tell at least this share of V's values apart
+_LEAST_MONOTONE = 20  # distinct values; with fewer, a good predictor may be monotone by luck
+_LEAST_TRANSFORMED = 4  # records for a transform to be recognised by its formula
+_EXACT = 1e-9  # how far from 1 a transform's correlation may be
+_SAME_ROWS = 0.99  # the share of equal values that shows rows to be in the same order
+
+
+def refuse_twins(confidential: Confidential, release: Sequence[Released]) -> None:
+    """Raise if a released column gives a synthesized variable away."""
+    for number, released in enumerate(release, 1):
+        candidates = [c for c in released.frame.columns if c not in confidential.plan.synthesized]
+        if not candidates:
+            continue
+        dataset = _comparable(released)
+        unchanged = _unchanged(confidential, dataset.frame, candidates)
+        for variable in confidential.plan.synthesized:
+            for column in candidates:
+                if _leaks(confidential, dataset, column, variable, unchanged):
+                    raise DisclosureError(
+                        f"Synthetic dataset {number}: the column {column!r} gives the synthesized "
+                        f"{variable!r} away: in the confidential data it determines it (a "
+                        "recoding, or a transform of the same values). Leave it out of the "
+                        f"release{_how_to_drop(column)}; with it every risk computed here would be "
+                        "void."
+                    )
+
+
+def _how_to_drop(column: str) -> str:
+    return either("", f" ([data] drop = [{toml_text(column)}])")
+
+
+def _comparable(dataset: Released) -> Released:
+    """Return the dataset with columns that can be compared: lists as text, odd floats plain."""
+    return Released(_plain(dataset.frame), dataset.columns, dataset.kept)
+
+
+def _plain(frame: pd.DataFrame) -> pd.DataFrame:
+    changed: dict[str, Any] = {}
+    for name in frame.columns:
+        column = frame[name]
+        if column.dtype in (np.float16, np.longdouble):
+            changed[name] = column.astype(np.float64)
+        elif column.dtype == object:
+            nested = column.map(lambda value: not isinstance(value, Hashable))
+            if nested.any():
+                changed[name] = column.astype(str)
+    return frame.assign(**changed) if changed else frame
+
+
+def _leaks(
+    confidential: Confidential, dataset: Released, column: str, variable: str, unchanged: set[str]
+) -> bool:
+    ordered = not isinstance(confidential.schema.variables[variable], Factor)
+    released = dataset.frame[column]
+    if _is_row_counter(released):
+        return False  # it says no more than the order of the rows
+    # Another column that is unchanged shows that the rows stand as in the confidential data.
+    beside = _beside(confidential, released, variable, same_rows=bool(unchanged - {column}))
+    if not any(determines(values, truth, ordered=ordered) for values, truth in beside):
+        return False
+    # Derived from the synthetic values (Income as exp of the synthetic LogIncome) it is harmless.
+    own = dataset.columns[variable]
+    return column in unchanged or not determines(released[dataset.kept], own, ordered=ordered)
+
+
+def _beside(
+    confidential: Confidential, released: pd.Series[Any], variable: str, *, same_rows: bool
+) -> Iterator[tuple[pd.Series[Any], npt.NDArray[Any]]]:
+    """Yield values of a released column beside the confidential values of the variable."""
+    name = str(released.name)
+    truth, data = confidential.columns[variable], confidential.data
+    data = _plain(data[[name]]) if name in data.columns else data[[]]
+    if len(released) == len(data):
+        yield released, truth
+    if not released.index.equals(data.index) and released.index.is_unique:
+        positions = data.index.get_indexer(released.index)  # rows moved or left out, labels kept
+        if (positions >= 0).all():
+            yield released, truth[positions]
+    shuffled = name in data.columns and not same_rows
+    if shuffled and released.isin(data[name]).mean() >= 1 - _EXCEPTIONS:
+        yield data[name], truth  # these are its values, in whatever order
+
+
+def _unchanged(
+    confidential: Confidential, released: pd.DataFrame, candidates: Sequence[str]
+) -> set[str]:
+    """Return the released columns that hold the confidential values in the same rows."""
+    if len(released) != confidential.n_records:
+        return set()
+    data = _plain(confidential.data[[c for c in candidates if c in confidential.data.columns]])
+    return {
+        str(name)
+        for name in data.columns
+        if data[name].nunique() > 1 and _same(data[name], released[name])
+    }
+
+
+def _same(one: pd.Series[Any], other: pd.Series[Any]) -> bool:
+    numbers, n_text = as_real_numbers(one)
+    others, n_other_text = as_real_numbers(other)
+    if n_text or n_other_text:
+        equal = one.astype(str).to_numpy() == other.astype(str).to_numpy()
+    else:
+        equal = numbers == others
+    return bool(np.mean(equal) >= _SAME_ROWS)
+
+
+def _is_row_counter(column: pd.Series[Any]) -> bool:
+    numbers, n_text = as_real_numbers(column)
+    return not n_text and len(numbers) > 1 and bool((np.diff(numbers) == 1).all())
+
+
+def determines(column: pd.Series[Any], values: npt.NDArray[Any], *, ordered: bool) -> bool:
+    """Tell whether `column` determines `values` by more than chance.
+
+    Parameters
+    ----------
+    column
+        A released column beside the values.
+    values
+        The synthesized variable: numbers, or codes of a factor.
+    ordered
+        Whether an order of the values means something.
+    """
+    known = column.notna().to_numpy()
+    if known.sum() < 2:
+        return False
+    column, values = column[known], values[known]
+    numbers, n_text = as_real_numbers(column)
+    if ordered and not n_text and _is_transform(numbers, values.astype(np.float64)):
+        return True
+    groups, sortable = (_codes(numbers), True) if not n_text else _groups(column)
+    _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
+    n_groups, n_values = int(groups.max()) + 1, len(counts)
+    if n_groups < 2 or n_values < 2:
+        return False
+    n = len(codes)
+    log_arrangements = gammaln(n + 1) - gammaln(counts + 1).sum()
+    chances = []
+    n_off = n - _n_agreeing(groups, codes)
+    if n_off <= _EXCEPTIONS * n:
+        # That many records may be anywhere, the others follow a map of groups to values.
+        log_maps = n_groups * np.log(n_values)
+        if n_groups == n_values:
+            log_maps = min(log_maps, gammaln(n_values + 1))
+        chances.append(log_maps + 2 * n_off * np.log(n) - log_arrangements)
+    if ordered and sortable and n_groups >= max(_RESOLVED * n_values, _LEAST_MONOTONE):
+        n_off, log_inside = _out_of_order(groups, codes)
+        if n_off <= _EXCEPTIONS * n:
+            log_ways = np.log(2.0) + log_inside + 2 * n_off * np.log(n)
+            chances.append(log_ways - log_arrangements)
+    return any(chance < _BY_CHANCE for chance in chances)
+
+
+def _is_transform(column: npt.NDArray[Any], values: npt.NDArray[Any]) -> bool:
+    """Tell whether the column is linear in the values, their logarithm, exponential or root."""
+    if len(np.unique(values)) < _LEAST_TRANSFORMED:
+        return False
+    with np.errstate(all="ignore"):
+        forms = [values, np.log(values), np.exp(values), np.sqrt(values), values**2, 1 / values]
+        for form in forms:
+            if np.isfinite(form).all() and np.isfinite(column).all():
+                correlation = np.corrcoef(column, form)[0, 1]
+                if abs(correlation) > 1 - _EXACT:
+                    return True
+    return False
+
+
+def _codes(values: npt.NDArray[Any]) -> IntArray:
+    return np.unique(values, return_inverse=True)[1].astype(np.int64)
+
+
+def _groups(column: pd.Series[Any]) -> tuple[IntArray, bool]:
+    try:
+        return pd.factorize(column, sort=True)[0].astype(np.int64), True
+    except TypeError:  # values of several types have no order
+        return pd.factorize(column.astype(str))[0].astype(np.int64), False
+
+
+def _n_agreeing(groups: IntArray, codes: IntArray) -> int:
+    """Return how many records have the most frequent value of their group."""
+    pairs, counts = np.unique(groups * (codes.max() + 1) + codes, return_counts=True)
+    most = np.zeros(groups.max() + 1, dtype=np.int64)
+    np.maximum.at(most, pairs // (codes.max() + 1), counts)
+    return int(most.sum())
+
+
+def _out_of_order(groups: IntArray, codes: IntArray) -> tuple[int, float]:
+    """Return how many neighbours by group fall where most rise, and the log of orders in groups."""
+    by_group = codes[np.lexsort((codes, groups))]
+    falls, reverse = int((np.diff(by_group) < 0).sum()), codes[np.lexsort((-codes, groups))]
+    rises = int((np.diff(reverse) > 0).sum())
+    determined = _n_agreeing(groups, codes) == len(codes)
+    inside = 0.0 if determined else float(gammaln(np.bincount(groups) + 1).sum())
+    return min(falls, rises), inside

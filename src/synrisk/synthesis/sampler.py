@@ -1,0 +1,237 @@
+"""Synthesis: datasets drawn from the models in sequence.
+
+Models were fitted to confidential values; a dataset is simulated with the *synthetic* values of the
+variables before. Each dataset has its own draw of the parameters. A random stream belongs to a
+dataset, a variable and a chunk of rows, so the data do not depend on the workers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from synrisk.base.arrays import FloatArray
+from synrisk.base.chunks import chunks
+from synrisk.base.errors import FitError, counted
+from synrisk.base.seeds import stream
+from synrisk.base.workers import Executor
+from synrisk.data.schema import MISSING_LABEL, Factor, Variable, as_real_numbers, label_key
+from synrisk.models.plan import Regression
+from synrisk.synthesis.confidential import Confidential
+from synrisk.synthesis.fitted_model import Model
+
+_MOST_FOLDED = 0.01  # the share of negative roots that may be squared
+_LARGEST_WHOLE = 2.0**53  # beyond, doubles skip whole numbers
+
+
+class SynthesisWarning(UserWarning):
+    """Something about a synthetic dataset that its maker should know."""
+
+
+def synthesize(
+    confidential: Confidential, models: Sequence[Model], m: int, seed: int, executor: Executor
+) -> list[pd.DataFrame]:
+    """Return `m` synthetic datasets with all columns of the confidential data."""
+    chosen = [[_chosen_draw(model, number, seed) for model in models] for number in range(m)]
+    parts = chunks(confidential.n_records)
+
+    def draw(block: tuple[int, int]) -> _Drawn:
+        number, chunk = block
+        return _draw_chunk(confidential, models, chosen[number], number, chunk, seed)
+
+    blocks = [(number, chunk) for number in range(m) for chunk in range(len(parts))]
+    drawn = list(executor.map(draw, blocks))
+    datasets = []
+    for number in range(m):
+        of_dataset = drawn[number * len(parts) : (number + 1) * len(parts)]
+        for model in models:
+            n_folded = sum(part.n_folded[model.regression.response] for part in of_dataset)
+            _check_folded(model, n_folded, confidential.n_records, number)
+        values = {
+            name: np.concatenate([part.values[name] for part in of_dataset])
+            for name in confidential.plan.synthesized
+        }
+        datasets.append(_frame(confidential, values))
+    return datasets
+
+
+@dataclass(frozen=True, repr=False)
+class _Drawn:
+    """A chunk's synthetic values as they are released, and how many negative roots were drawn."""
+
+    values: dict[str, FloatArray]
+    n_folded: dict[str, int]
+
+
+def _chosen_draw(model: Model, number: int, seed: int) -> int:
+    """Return the posterior draw of a dataset, chosen by weight."""
+    name = model.regression.response
+    rng = stream(seed, "parameters", dataset=number, variable=name)
+    cumulative = np.cumsum(np.exp(model.posterior.log_weights))
+    u = rng.random() * cumulative[-1]
+    return int(min(np.searchsorted(cumulative, u, side="right"), len(cumulative) - 1))
+
+
+def _draw_chunk(
+    confidential: Confidential,
+    models: Sequence[Model],
+    chosen: Sequence[int],
+    number: int,
+    chunk: int,
+    seed: int,
+) -> _Drawn:
+    """Return each synthesized variable of a chunk of rows."""
+    rows = chunks(confidential.n_records)[chunk]
+    n_rows = rows.stop - rows.start
+    plan = confidential.plan
+    # Confidential values of synthesized variables are not at hand here.
+    columns = {n: v[rows] for n, v in confidential.columns.items() if n not in plan.synthesized}
+    drawn = _Drawn({}, {})
+    for model, position in zip(models, chosen, strict=True):
+        regression, name = model.regression, model.regression.response
+        what = f"Synthetic dataset {number + 1}, predictors of {name!r}"
+        matrix = model.design.matrix(columns, n_rows, what, FitError)
+        eta = _linear_predictors(matrix, model.posterior.coefficients[position])
+        auxiliary = np.broadcast_to(
+            model.posterior.auxiliary[position], (n_rows, model.posterior.auxiliary.shape[1])
+        )
+        rng = stream(seed, "synthesis", dataset=number, variable=name, chunk=chunk)
+        on_model_scale = _draw(model, eta, auxiliary, rng)
+        drawn.n_folded[name] = regression.transform.n_folded(on_model_scale)
+        variable = confidential.schema.variables[name]
+        with np.errstate(over="ignore"):
+            values = _as_stored(
+                regression.transform.inverse(on_model_scale),
+                regression,
+                variable,
+                confidential.data[name].dtype,
+            )
+        n_bad = int((~np.isfinite(values)).sum())
+        if n_bad:
+            raise FitError(
+                f"Synthetic dataset {number + 1}: {name!r} is beyond what its column can hold for "
+                f"{counted(n_bad, 'row')}; check the model's formula and predictors."
+            )
+        drawn.values[name] = values
+        columns[name] = values.astype(np.int64) if isinstance(variable, Factor) else values
+    return drawn
+
+
+def _as_stored(
+    values: FloatArray, regression: Regression, variable: Variable, dtype: Any
+) -> FloatArray:
+    """Return values as the column's type will hold them: later variables are predicted by these.
+
+    Whole numbers are rounded; where that leaves the support (an income of 0.3 has a logarithm, 0
+    has none), to the other side.
+    """
+    if isinstance(variable, Factor):
+        return values
+    if pd.api.types.is_float_dtype(dtype) and isinstance(dtype, np.dtype):
+        return values.astype(dtype).astype(np.float64)
+    if not pd.api.types.is_integer_dtype(dtype):
+        return values
+    rounded = np.rint(values)
+    for other in (np.ceil(values), np.floor(values)):
+        rounded = np.where(regression.supports(rounded, variable), rounded, other)
+    return np.asarray(rounded)
+
+
+def _linear_predictors(matrix: FloatArray, coefficients: FloatArray) -> FloatArray:
+    """Return matrix · coefficients, summed column by column: no BLAS in values of records."""
+    eta = np.zeros((len(matrix), coefficients.shape[1]))
+    for column, of_column in zip(matrix.T, coefficients, strict=True):
+        eta += column[:, None] * of_column
+    return eta
+
+
+def _draw(
+    model: Model, eta: FloatArray, auxiliary: FloatArray, rng: np.random.Generator
+) -> FloatArray:
+    with contextlib.suppress(ValueError), np.errstate(over="ignore"):  # rates beyond NumPy's
+        return model.regression.distribution.draw(eta, auxiliary, rng).astype(np.float64)
+    raise FitError(
+        f"{model.regression.response!r} cannot be drawn: its model gives means that are too large "
+        "for some rows. Check the formula (a logarithm of a skewed predictor helps)."
+    )
+
+
+def _check_folded(model: Model, n_folded: int, n_rows: int, number: int) -> None:
+    """Warn or raise where roots were drawn that are negative, so have no square root's value."""
+    transform, name = model.regression.transform, model.regression.response
+    if not n_folded:
+        return
+    message = (
+        f"Synthetic dataset {number + 1}: {counted(n_folded, 'value')} of {transform.text} "
+        f"{'was' if n_folded == 1 else 'were'} drawn below what a root can be"
+    )
+    if n_folded > _MOST_FOLDED * n_rows:
+        raise FitError(f"{message}; model {name!r} otherwise (log1p, or untransformed).")
+    warnings.warn(f"{message}, and squared all the same.", SynthesisWarning, stacklevel=4)
+
+
+def _frame(confidential: Confidential, values: dict[str, FloatArray]) -> pd.DataFrame:
+    """Return the confidential frame with its synthesized columns replaced, types kept."""
+    frame = confidential.data.copy(deep=False)
+    gaps = confidential.schema.missing == "level"
+    for name, drawn in values.items():
+        variable = confidential.schema.variables[name]
+        if isinstance(variable, Factor):
+            frame[name] = _as_levels(frame[name], variable, drawn, gaps=gaps)
+        else:
+            frame[name] = _as_numbers(frame[name], drawn)
+    return frame
+
+
+def _as_levels(
+    original: pd.Series[Any], variable: Factor, drawn: FloatArray, *, gaps: bool
+) -> pd.Series[Any]:
+    """Return drawn levels as a column of the original's type, missing ones missing again."""
+    dtype: Any = original.dtype
+    is_categorical = isinstance(dtype, pd.CategoricalDtype)
+    present = dtype.categories if is_categorical else original.dropna().unique()
+    as_stored = {label_key(value): value for value in present}
+    labels = np.empty(len(variable.levels), dtype=object)
+    for code, level in enumerate(variable.levels):
+        gap = gaps and level == MISSING_LABEL
+        labels[code] = None if gap else as_stored.get(label_key(level), level)
+    values = labels[drawn.astype(np.int64)]
+    if is_categorical:
+        known = pd.Categorical(values, dtype=dtype)
+        return pd.Series(known, index=original.index)
+    column = pd.Series(values, index=original.index, dtype=object)
+    with contextlib.suppress(ValueError, TypeError):  # a declared level of another type
+        return column.astype(dtype)
+    return column
+
+
+def _as_numbers(original: pd.Series[Any], drawn: FloatArray) -> pd.Series[Any]:
+    """Return drawn numbers as a column of the original's type where it can hold them."""
+    kinds, dtype = pd.api.types, original.dtype
+    column = pd.Series(drawn, index=original.index)
+    whole = bool((drawn == np.rint(drawn)).all()) and bool((np.abs(drawn) < _LARGEST_WHOLE).all())
+    if kinds.is_bool_dtype(dtype):
+        return column.astype(dtype) if set(np.unique(drawn)) <= {0.0, 1.0} else column
+    if kinds.is_integer_dtype(dtype) and whole:
+        integers = column.astype(np.int64)
+        with contextlib.suppress(ValueError, OverflowError, TypeError):
+            as_before = integers.astype(dtype)
+            if bool((as_before == integers).all()):
+                return as_before
+        return integers  # the original type is too narrow for a value
+    if kinds.is_float_dtype(dtype):
+        return column.astype(dtype)
+    was_whole = not kinds.is_numeric_dtype(dtype) and _is_whole(original)
+    return column.astype(np.int64) if whole and was_whole else column
+
+
+def _is_whole(original: pd.Series[Any]) -> bool:
+    """Tell whether a column of objects or text holds whole numbers."""
+    numbers, n_text = as_real_numbers(original)
+    return not n_text and bool((numbers == np.rint(numbers)).all())

@@ -1,0 +1,606 @@
+"""The synthesizer: a plan, the confidential data it was fitted on, and its posterior draws."""
+
+from __future__ import annotations
+
+import numbers
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from synrisk.base.cache import Memory
+from synrisk.base.errors import (
+    DataError,
+    DrawsError,
+    OptionError,
+    PriorError,
+    counted,
+    got,
+    listed,
+    nearest,
+)
+from synrisk.base.messages import place_of, setting
+from synrisk.base.seeds import checked_seed
+from synrisk.base.workers import workers
+from synrisk.data.frames import TableLike, read_table
+from synrisk.data.netcdf import Contents, load, save
+from synrisk.data.schema import Columns, Factor, Missing, Schema, Types, text_columns
+from synrisk.fitting import Refit, fit_regression
+from synrisk.models.design import Design
+from synrisk.models.plan import Plan, Regression
+from synrisk.models.posterior import Posterior, parameter_names
+from synrisk.models.priors import PriorSpec, check_prior
+from synrisk.synthesis.confidential import Confidential
+from synrisk.synthesis.draws import bambi
+from synrisk.synthesis.draws.arviz import inference_table, is_inference
+from synrisk.synthesis.draws.interchange import read_draws, split_rename
+from synrisk.synthesis.fitted_model import Model, describe_models, saturation_notes
+from synrisk.synthesis.leaks import refuse_twins
+from synrisk.synthesis.refits import Conditioning, rows_of_records
+from synrisk.synthesis.release import read_release
+from synrisk.synthesis.sampler import synthesize
+from synrisk.synthesis.synthesizer_file import (
+    models_from_contents,
+    models_to_contents,
+    regressions_from_contents,
+)
+
+EngineName: TypeAlias = Literal["auto", "exact", "laplace", "nuts"]
+_ENGINES = ("auto", "exact", "laplace", "nuts")
+_MOST_DRAWS = 1_000_000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Synthesizer:
+    """Sequential regressions with posterior draws given the confidential data.
+
+    Make one with `synrisk.fit` or `from_draws`. Its attributes hold confidential values.
+
+    Attributes
+    ----------
+    confidential
+        The confidential data as the plan uses them.
+    models
+        A model for each regression.
+    memory
+        Of what no release changes.
+    """
+
+    confidential: Confidential
+    models: tuple[Model, ...]
+    memory: Memory = field(default_factory=Memory, init=False)
+
+    @classmethod
+    def from_draws(
+        cls,
+        regressions: Regression | Sequence[Regression],
+        data: TableLike,
+        draws: TableLike | Sequence[TableLike] | Mapping[str, TableLike],
+        *,
+        rename: Mapping[str, Any] | None = None,
+        types: Types | None = None,
+        id: str | None = None,  # noqa: A002 - the public name
+        missing: Missing = "error",
+    ) -> Synthesizer:
+        """Take draws that somebody else made, given the confidential data.
+
+        Parameters
+        ----------
+        regressions
+            The models, in the order in which their responses were synthesized.
+        data
+            The confidential data: a frame, or the path of a CSV, Parquet or RDS file.
+        draws
+            A table of draws for each regression, in the same order or by response: a row a draw, a
+            column a parameter, in the names of rstanarm, brms, CmdStan or formulaic; a frame, a
+            file (CSV, Parquet, RDS or RData), or an object of ArviZ (InferenceData, DataTree, or
+            its posterior group). Columns of bookkeeping (``BOOKKEEPING`` in `interchange`) are
+            dropped, and those that hold a value for each record (``mu``, ``log_lik``). A column
+            ``weight`` (or ``.log_weight``) weighs the draws. Where a column tells the chains
+            (``.chain``), draws are put in the order of chain and iteration: of draws of one joint
+            posterior, for ``estimator="paper"``, all tables have such columns or none has.
+        rename
+            ``{column: parameter}`` for other names; by response where tables differ.
+        types
+            ``{"Race": ["1", "2"], "Zip": "category", "Age": "numeric"}``: what a file cannot say.
+        id
+            The column that names the records; without it the frame's index does.
+        missing
+            ``"error"``; ``"drop"`` leaves incomplete records out; ``"level"`` makes a level of
+            missing values of factors.
+        """
+        confidential = Confidential.read(
+            regressions, data, types=types, id_column=id, missing=missing
+        )
+        _check_binary_levels(confidential)
+        plan, schema = confidential.plan, confidential.schema
+        designs = [confidential.design(regression) for regression in plan.regressions]
+        tables = _tables(draws, plan, schema)
+        renames = split_rename(rename, plan.synthesized)
+        _check_renames(renames, tables)
+        models = tuple(
+            Model(
+                regression,
+                design,
+                read_draws(
+                    tables[regression.response],
+                    regression.distribution,
+                    schema.variables[regression.response],
+                    design,
+                    renames[regression.response],
+                    confidential.n_records,
+                    frozenset(confidential.data.columns),
+                ),
+                confidential.record_weights(regression),
+                rename=renames[regression.response],
+            )
+            for regression, design in zip(plan.regressions, designs, strict=True)
+        )
+        return cls(confidential, models)
+
+    @classmethod
+    def from_bambi(
+        cls,
+        models: Any,
+        idatas: Any,
+        *,
+        data: TableLike | None = None,
+        types: Types | None = None,
+        id: str | None = None,  # noqa: A002 - the public name
+    ) -> Synthesizer:
+        """Take models that Bambi fitted, with their formulas, families, data and draws.
+
+        Parameters
+        ----------
+        models
+            Models of Bambi, in the order in which their responses were synthesized.
+        idatas
+            The inference data that ``fit`` returned for each.
+        data
+            The confidential data, if not the models' own: the same rows, with more columns.
+        types, id
+            As in `from_draws`.
+        """
+        read = bambi.read_bambi(models, idatas)
+        known = {name: levels for one in read for name, levels in one.types.items()}
+        text = text_columns(types)
+        if isinstance(id, str):
+            text = {id: [], **text}
+        frame = bambi.data_of(models) if data is None else data
+        frame = read_table(frame, "The confidential data", text=text)
+        bambi.refuse_gaps(frame, read)
+        synthesizer = cls.from_draws(
+            [one.regression for one in read],
+            frame,
+            [one.draws for one in read],
+            types={**known, **(types or {})} or None,
+            id=id,
+        )
+        for one, model in zip(read, synthesizer.models, strict=True):
+            n_records = synthesizer.n_records
+            matrix = model.design.matrix(
+                synthesizer.columns, n_records, "The confidential data", DataError
+            )
+            what = f"Formula {one.regression.formula!r}"
+            # "top − low", or "− low" where the other one is Bambi's reference.
+            sources = [s.removeprefix("− ").split(" − ")[0] for s in model.posterior.sources]
+            bambi.check_design(one.design, matrix, sources[: matrix.shape[1]], what)
+            response = one.regression.response
+            values = synthesizer.columns[response].astype(np.float64)
+            bambi.check_response(one, values, synthesizer.schema.variables[response], what)
+        return synthesizer
+
+    def read_stacked(self, stacked: Any, n_datasets: int) -> tuple[tuple[Posterior, ...], ...]:
+        """Read draws that somebody else made given confidential and synthetic rows stacked.
+
+        Parameters
+        ----------
+        stacked
+            An entry a dataset, each as ``draws`` of `from_draws`, in the same names.
+        n_datasets
+            The number of synthetic datasets.
+
+        Returns
+        -------
+        tuple
+            By dataset, the posterior of each model.
+        """
+        fitted = [m.regression.response for m in self.models if m.fit is not None]
+        if fitted:
+            raise OptionError(
+                f"stacked= is for draws that were made elsewhere; the models of {listed(fitted)} "
+                "were made by synrisk.fit, and are fitted to the stacks by synrisk."
+            )
+        if not isinstance(stacked, list | tuple) or len(stacked) != n_datasets:
+            found = f"; it has {len(stacked)}" if isinstance(stacked, list | tuple) else ""
+            raise DrawsError(
+                f"stacked= is a list with an entry for each of the "
+                f"{counted(n_datasets, 'synthetic dataset')}, each holding a table for each "
+                f"regression{found}."
+            )
+        return tuple(
+            self._read_stack(entry, number) for number, entry in enumerate(stacked, start=1)
+        )
+
+    def _read_stack(self, entry: Any, number: int) -> tuple[Posterior, ...]:
+        given = f" given the stack of dataset {number}"
+        where = f"stacked= of dataset {number}"
+        tables = _tables(entry, self.plan, self.schema, where, given)
+        posteriors = []
+        for model in self.models:
+            response = model.regression.response
+            table = tables[response]
+            posterior = read_draws(
+                table,
+                model.regression.distribution,
+                self.schema.variables[response],
+                model.design,
+                {old: new for old, new in model.rename.items() if old in table.columns},
+                self.n_records,
+                frozenset(self.data.columns),
+                given,
+            )
+            if np.array_equal(posterior.coefficients, model.posterior.coefficients):
+                raise DrawsError(
+                    f"Draws for {response!r}{given} are those given the confidential data alone; "
+                    "fit the model to confidential and synthetic rows together, with the same "
+                    "priors."
+                )
+            posteriors.append(posterior)
+        return tuple(posteriors)
+
+    def synthesize(
+        self, m: int = 1, seed: int | None = None, *, executor: Any = None
+    ) -> list[pd.DataFrame]:
+        """Draw synthetic datasets, each from its own draw of the parameters.
+
+        Variables are drawn in the plan's order, with the synthetic values of those before. All
+        other columns, the index, types and levels stay as they are; whole-number columns stay
+        whole. Two calls with the same seed give the same data whatever the executor.
+
+        Parameters
+        ----------
+        m
+            The number of datasets.
+        seed
+            A whole number; None takes one from the system, and no two calls are alike.
+        executor
+            As in `attribute_risk`.
+        """
+        if not _is_count(m):
+            raise OptionError(f"m must be a whole number from 1; got {got(m)}.")
+        team = workers(executor)
+        with team.open() as opened:
+            datasets = synthesize(
+                self.confidential, self.models, int(m), checked_seed(seed), opened
+            )
+        refuse_twins(self.confidential, read_release(self.confidential, datasets))
+        return datasets
+
+    def refit(self, synthetic: TableLike, *, executor: Any = None) -> dict[str, Refit]:
+        """Fit every regression again to confidential and synthetic rows stacked.
+
+        Everything but the rows is that of the confidential fit: levels, knots, centring, scales,
+        priors and the random numbers, so that draws of both fits move together. Synthetic rows
+        have weight one.
+
+        Parameters
+        ----------
+        synthetic
+            One synthetic dataset.
+        executor
+            As in `attribute_risk`.
+
+        Returns
+        -------
+        dict
+            By synthesized variable: the posterior, its effective number of draws and k̂.
+        """
+        released, *others = read_release(self.confidential, synthetic)
+        if others:
+            raise OptionError(
+                f"refit takes one synthetic dataset at a time; got {1 + len(others)}."
+            )
+        team = workers(executor)
+        with team.open() as opened:
+            return {
+                model.regression.response: self.given.refit(model, released, opened)
+                for model in self.models
+            }
+
+    @property
+    def given(self) -> Conditioning:
+        """The models' posteriors given other rows."""
+        return Conditioning(self.confidential, self.memory)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user of these models should know."""
+        fitted = [note for model in self.models if model.fit for note in model.fit.notes]
+        saturated = [n for model in self.models for n in saturation_notes(model, self.n_records)]
+        left_out = [
+            f"Draws for {model.regression.response}: {listed(model.posterior.left_out)} was taken "
+            "for what the model computes for each record, and left out."
+            for model in self.models
+            if model.posterior.left_out
+        ]
+        return (*fitted, *saturated, *left_out)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save plan, confidential data and draws to a NetCDF file that its owner alone can read."""
+        meta, arrays = self.to_contents()
+        save(path, Contents("a synthesizer", meta, arrays, self.data))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Synthesizer:
+        """Load what `save` wrote."""
+        contents = load(path, "a synthesizer")
+        return cls.from_contents(contents.meta, contents.arrays, contents.table)
+
+    def to_contents(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return settings and arrays from which, with `data`, the synthesizer can be made again."""
+        settings, arrays = models_to_contents(self.models)
+        meta = {
+            "models": settings,
+            "schema": self.schema.to_json(),
+            "n_dropped": self.n_dropped,
+        }
+        return meta, arrays
+
+    @classmethod
+    def from_contents(
+        cls, meta: Mapping[str, Any], arrays: Mapping[str, Any], data: pd.DataFrame
+    ) -> Synthesizer:
+        """Make the synthesizer of `to_contents` again."""
+        plan = Plan.of(regressions_from_contents(meta["models"]))
+        schema = Schema.from_json(meta["schema"])
+        confidential = Confidential.encode(plan, schema, data, int(meta["n_dropped"]))
+        return cls(confidential, models_from_contents(meta["models"], arrays, confidential))
+
+    @property
+    def plan(self) -> Plan:
+        """The regressions in synthesis order."""
+        return self.confidential.plan
+
+    @property
+    def schema(self) -> Schema:
+        """The variables of the plan."""
+        return self.confidential.schema
+
+    @property
+    def data(self) -> pd.DataFrame:
+        """The confidential records that are used, all columns, indexed by their labels."""
+        return self.confidential.data
+
+    @property
+    def columns(self) -> Columns:
+        """The plan's columns as arrays."""
+        return self.confidential.columns
+
+    @property
+    def n_dropped(self) -> int:
+        """How many records were left out because a value is missing."""
+        return self.confidential.n_dropped
+
+    @property
+    def n_records(self) -> int:
+        """The number of confidential records used."""
+        return len(self.data)
+
+    def __repr__(self) -> str:
+        formulas = "; ".join(f"{m.regression.formula} ({m.family})" for m in self.models)
+        draws = listed(f"{m.posterior.n_draws:,}" for m in self.models)
+        return f"<Synthesizer: {formulas}; {self.n_records:,} records; draws: {draws}>"
+
+    def draws(self, variable: str) -> pd.DataFrame:
+        """Return the draws of one regression: a row a draw, a column a parameter, and ``weight``.
+
+        Where the draws' chains are known, a column ``.chain`` tells them.
+        Coefficients are named by their term ("Intercept", "LogExpenditure", "Race[T.2]"); for a
+        categorical response by level and term ("2:LogIncome").
+        """
+        return self._model(variable).posterior.frame()
+
+    def describe(self) -> pd.DataFrame:
+        """Return a row a parameter: its posterior mean and sd, and where they come from.
+
+        For draws made elsewhere ``read_from`` is their column. For a fit there are the ``prior``,
+        the ``mode``, ``vif`` (the variance inflation factor: 1 without collinearity, above 10 a
+        lot), ``separated`` (the column settles an outcome, so the coefficient's size is the
+        prior's), and of the model ``engine``, ``ess`` (effective number of draws) and ``khat`` (the
+        tail of the importance weights; above 0.7 they would not be relied on).
+        """
+        return describe_models(self.models, self.schema)
+
+    def _model(self, variable: str) -> Model:
+        for model in self.models:
+            if isinstance(variable, str) and model.regression.response == variable:
+                return model
+        raise OptionError(
+            f"{got(variable)} is not synthesized; the synthesized variables are "
+            f"{listed(self.plan.synthesized)}."
+        )
+
+
+def fit(
+    regressions: Regression | Sequence[Regression],
+    data: TableLike,
+    *,
+    n_draws: int = 1000,
+    prior: PriorSpec = "default",
+    engine: EngineName = "auto",
+    seed: int | None = None,
+    missing: Missing = "error",
+    types: Types | None = None,
+    id: str | None = None,  # noqa: A002 - the public name
+    executor: Any = None,
+) -> Synthesizer:
+    """Fit sequential Bayesian regressions to the confidential data.
+
+    Parameters
+    ----------
+    regressions
+        The models, in the order in which their responses are to be synthesized.
+    data
+        The confidential data: a frame, or the path of a CSV, Parquet or RDS file.
+    n_draws
+        The number of posterior draws of each model.
+    prior
+        ``"default"``: weakly informative and scaled to the data as rstanarm's are. ``"paper"``:
+        Normal(0, 2) on coefficients, without scaling, the intercept and sigma as by default.
+        ``"conjugate"`` or `Conjugate`: for gaussian models, drawn from exactly. `Normal` for all
+        coefficients, or a dict of priors by parameter, each for every model that has it. A
+        regression's own prior goes first.
+    engine
+        ``"auto"``: ``"exact"`` for gaussian models (sigma from its own posterior, coefficients
+        given it), else ``"laplace"``: the posterior mode, t proposals about it and importance
+        weights, which are kept with the draws. ``"nuts"``: four chains of nutpie's sampler on the
+        same log posterior (the extra ``nuts``); slower, for posteriors that ``"laplace"`` refuses.
+    seed
+        A whole number; None takes one from the system.
+    missing
+        ``"error"``; ``"drop"`` leaves incomplete records out; ``"level"`` makes a level of
+        missing values of factors.
+    types
+        ``{"Race": ["1", "2"], "Zip": "category", "Age": "numeric"}``: what a file cannot say.
+    id
+        The column that names the records; without it the frame's index does.
+    executor
+        None or ``"threads"`` uses a thread for each core, ``"serial"`` one; a number is a number
+        of threads; or an object with a ``map`` method. Results are the same to the last bit.
+    """
+    if not _is_count(n_draws) or n_draws > _MOST_DRAWS:
+        raise OptionError(
+            f"n_draws must be a whole number from 1 to {_MOST_DRAWS:,}; got {got(n_draws)}."
+        )
+    if not isinstance(engine, str) or engine not in _ENGINES:
+        raise OptionError(
+            f"engine must be one of {listed(_ENGINES)}; got {got(engine)}."
+            f"{nearest(engine, _ENGINES)}"
+        )
+    team, start, common = workers(executor), checked_seed(seed), check_prior(prior)
+    confidential = Confidential.read(regressions, data, types=types, id_column=id, missing=missing)
+    designs = [confidential.design(regression) for regression in confidential.plan.regressions]
+    chosen = _priors_by_model(confidential, designs, common)
+    models = []
+    with team.open() as opened:
+        for regression, design, of_model in zip(
+            confidential.plan.regressions, designs, chosen, strict=True
+        ):
+            matrix, values, omega = rows_of_records(confidential, design, regression)
+            posterior, how = fit_regression(
+                regression,
+                design,
+                confidential.schema.variables[regression.response],
+                matrix,
+                values,
+                omega,
+                prior=of_model,
+                engine=engine,
+                n_draws=int(n_draws),
+                seed=start,
+                executor=opened,
+            )
+            weights = confidential.record_weights(regression)
+            models.append(Model(regression, design, posterior, weights, how))
+    return Synthesizer(confidential, tuple(models))
+
+
+def _priors_by_model(
+    confidential: Confidential, designs: Sequence[Design], common: PriorSpec
+) -> list[PriorSpec]:
+    """Return each model's own prior or, of the common one, what concerns it."""
+    regressions = confidential.plan.regressions
+    if not isinstance(common, Mapping):
+        return [common if r.prior is None else r.prior for r in regressions]
+    chosen: list[PriorSpec] = []
+    used: set[str] = set()
+    public: dict[str, None] = {}
+    for regression, design in zip(regressions, designs, strict=True):
+        if regression.prior is not None:
+            chosen.append(regression.prior)
+            continue
+        family = regression.distribution
+        variable = confidential.schema.variables[regression.response]
+        known = {*parameter_names(design, family, variable), *map(str, design.columns)}
+        chosen.append({name: prior for name, prior in common.items() if name in known})
+        used |= known
+        public |= dict.fromkeys([*(c.public for c in design.columns), *family.auxiliary])
+    unknown = [name for name in common if name not in used]
+    if unknown:
+        raise PriorError(
+            f"prior= names {unknown[0]!r}, which is no parameter of these models."
+            f"{nearest(unknown[0], public)} They have {listed(public)}."
+        )
+    return chosen
+
+
+def _is_count(value: object) -> bool:
+    return not isinstance(value, bool) and isinstance(value, numbers.Integral) and int(value) >= 1
+
+
+def _check_binary_levels(confidential: Confidential) -> None:
+    """Raise where draws do not say which of two levels their probability is of."""
+    for regression in confidential.plan.regressions:
+        variable = confidential.schema.variables[regression.response]
+        if not isinstance(variable, Factor) or regression.distribution.makes_factor:
+            continue
+        logical = all(isinstance(level, bool | np.bool_) for level in variable.levels)
+        if not variable.declared and not logical:
+            name = regression.response
+            raise DataError(
+                f"The confidential data: {name!r} is text with two levels; say which one the "
+                "model's probability is of by listing it second: "
+                f"{setting('types', of=name, shown='[other, that]')}.",
+                about=place_of("types", name),
+            )
+
+
+def _tables(
+    draws: Any, plan: Plan, schema: Schema, where: str = "draws=", given: str = ""
+) -> dict[str, pd.DataFrame]:
+    names = plan.synthesized
+    by_name = isinstance(draws, Mapping) and not is_inference(draws)
+    if by_name and set(draws) & set(names):
+        by_response = dict(draws)
+    elif isinstance(draws, list | tuple):
+        if len(draws) != len(names):
+            raise DrawsError(
+                f"The plan has {counted(len(names), 'regression')}, but {where} holds "
+                f"{counted(len(draws), 'table')}; give one for each, in synthesis order."
+            )
+        by_response = dict(zip(names, draws, strict=True))
+    elif len(names) == 1:
+        by_response = {names[0]: draws}
+    else:
+        raise DrawsError(
+            f"The plan has {len(names)} regressions; give {where} as a list of "
+            f"{len(names)} tables in synthesis order, or as a mapping by response."
+        )
+    if set(by_response) != set(names):
+        raise DrawsError(
+            f"{where} must have a table for each of {listed(names)}; it has {listed(by_response)}."
+        )
+    factors = {name for name, variable in schema.variables.items() if isinstance(variable, Factor)}
+    return {
+        name: _table(table, f"Draws for {name!r}{given}", factors)
+        for name, table in by_response.items()
+    }
+
+
+def _table(draws: Any, what: str, factors: Collection[str]) -> pd.DataFrame:
+    if is_inference(draws):
+        return inference_table(draws, what, factors)
+    return read_table(draws, what, comment="#")
+
+
+def _check_renames(
+    renames: Mapping[str, Mapping[str, str]], tables: Mapping[str, pd.DataFrame]
+) -> None:
+    for column in {column for rename in renames.values() for column in rename}:
+        holders = [name for name, table in tables.items() if column in table.columns]
+        if not any(column in renames[name] for name in holders):
+            raise DrawsError(f"rename: no table of draws has a column {column!r}.")

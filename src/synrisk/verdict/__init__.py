@@ -1,0 +1,1 @@
+"""Limits, and whether a release keeps them."""

@@ -1,0 +1,500 @@
+"""Whether a release keeps the limits on its risk, with reasons.
+
+Each limit is judged by itself, and all must hold. A record exceeds a limit where its number is
+above it; at the limit it does not. A record counts as undecided where its number or its error is
+not known, where it cannot be relied on, or where the limit lies within 1.96 standard errors; a
+verdict that could go either way by the undecided records cannot be judged. Nothing unknown passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from synrisk.base.arrays import BoolArray, FloatArray
+from synrisk.base.errors import OptionError, counted, got, listed, nearest
+from synrisk.core.summary import TIE
+from synrisk.risk.release_checks import ReleaseChecks
+from synrisk.verdict.criteria import Criteria, Measure
+
+Outcome: TypeAlias = Literal["passed", "failed", "cannot be judged"]
+
+PASSED: Outcome = "passed"
+FAILED: Outcome = "failed"
+UNJUDGED: Outcome = "cannot be judged"
+
+LEAST_SHARED = 10  # counts below are not told to outsiders, nor is what they leave of the whole
+_CONFIDENCE = 1.96
+_NOT_EVALUATED = "not evaluated"
+
+
+@dataclass(frozen=True)
+class Reason:
+    """How one limit, or one check beside the limits, came out.
+
+    Attributes
+    ----------
+    outcome
+        "passed", "failed" or "cannot be judged".
+    """
+
+    outcome: Outcome
+
+    def sentence(self, *, sharing: bool = False) -> str:
+        """Return it in words; with `sharing` without small counts."""
+        raise NotImplementedError
+
+    def to_json(self, *, sharing: bool = False) -> dict[str, Any]:
+        """Return it as JSON has it; with `sharing` small counts are null, others in tens."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class LimitReason(Reason):
+    """How one limit came out.
+
+    Attributes
+    ----------
+    of
+        "joint", or a variable.
+    measure
+        "probability", "lift" or "log_odds_range".
+    limit, share
+        The limit, and the share of the records that may exceed it.
+    n_records
+        The number of confidential records.
+    n_over
+        How many exceed the limit beyond doubt.
+    n_undecided
+        Of how many that cannot be said; `undecided` counts them by why.
+    n_before
+        Where the limit is on the probability, for how many the prior exceeds it already.
+    unit
+        Counts are told to outsiders in such units: as many as one record may move.
+    """
+
+    of: str
+    measure: Measure
+    limit: float
+    share: float
+    n_records: int
+    n_over: int
+    undecided: Mapping[str, int]
+    n_before: int
+    unit: int = LEAST_SHARED
+
+    @property
+    def n_evaluated(self) -> int:
+        """How many records were evaluated."""
+        return self.n_records - self.undecided.get(_NOT_EVALUATED, 0)
+
+    @property
+    def n_undecided(self) -> int:
+        """Of how many records it cannot be said whether they exceed the limit."""
+        return sum(self.undecided.values())
+
+    def sentence(self, *, sharing: bool = False) -> str:
+        """Return it in words; with `sharing` without small counts."""
+        n_over, n_undecided = self._shared() if sharing else (self.n_over, self.n_undecided)
+        text = f"For {self._people(n_over, sharing=sharing)} {self._exceeds(none=n_over == 0)}"
+        whom = "them" if self.n_evaluated == self.n_records else "all"
+        if self.n_over or self.share:
+            text += (
+                f"; it may for {f'{_percent(self.share)} of {whom}' if self.share else 'nobody'}"
+            )
+        if self.n_undecided:
+            about = "about " if sharing else ""
+            others = "others" if n_undecided is None else f"{about}{n_undecided:,}"
+            text += f"; for {others} this cannot be said ({listed(self.undecided)})"
+        text += "."
+        if self.n_before:
+            where = "There" if sharing else f"For {self.n_before:,} of these"
+            text += (
+                f" {where} the prior over so few guesses exceeds it already, before the release."
+            )
+        return text
+
+    def _people(self, n_over: int | None, *, sharing: bool) -> str:
+        few = f"fewer than {self.unit}"
+        everyone = self._everyone(sharing=sharing)
+        if n_over == 0:
+            return f"none of {everyone}"
+        if n_over == self.n_evaluated:
+            return f"all {everyone.removeprefix('the ')}"
+        if n_over is not None and sharing:
+            return f"about {n_over:,} of {everyone}"
+        if n_over is not None:
+            return f"{n_over:,} of {everyone} ({_percent(n_over / self.n_evaluated)})"
+        # Beside a share the outcome bounds the number from one side, so no bound is told.
+        if self.share:
+            bound = "more than" if self.outcome == FAILED else "at most"
+            return f"{bound} the allowed share of {everyone}"
+        if self.n_evaluated < self.unit:
+            return f"some of {everyone}"
+        return f"{few if self.n_over < self.unit else f'all but {few}'} of {everyone}"
+
+    def _everyone(self, *, sharing: bool) -> str:
+        """Return of how many people the limit was looked at."""
+        n, n_records = self.n_evaluated, self.n_records
+        if sharing and n < LEAST_SHARED:
+            return f"fewer than {LEAST_SHARED} people{'' if n == n_records else ' evaluated'}"
+        if n == n_records:
+            return f"{n:,} people"
+        if sharing and n > n_records - LEAST_SHARED:
+            return f"the people evaluated (nearly all {n_records:,})"
+        return f"the {n:,} people evaluated (there are {n_records:,})"
+
+    def _exceeds(self, *, none: bool) -> str:
+        what = "true values" if self.of == "joint" else f"true {self.of}"
+        whose, verb, by = {
+            "probability": (f"an intruder's probability of the {what}", "exceed", ""),
+            "lift": ("the release", "multiply", f" an intruder's probability of the {what} by"),
+            "log_odds_range": ("the release", "move", " an intruder's log odds between guesses by"),
+        }[self.measure]
+        more = f"{by} more than {self.limit:g}" if by else f" {self.limit:g}"
+        if none:
+            return f"does {whose} {verb}{more}"
+        return f"{whose} {'multiplies' if verb == 'multiply' else verb + 's'}{more}"
+
+    def _shared(self) -> tuple[int | None, int | None]:
+        """Return the counts that outsiders may see, in units; None for one that they may not."""
+        # That nobody exceeds a limit which nobody may is what "passed" says.
+        if self.outcome == PASSED and self.share == 0:
+            return 0, 0
+        n_over = _shareable(self.n_over, self.n_records, self.unit)
+        n_undecided = _shareable(self.n_undecided, self.n_records, self.unit)
+        n_within = self.n_records - self.n_over - self.n_undecided
+        if n_within < self.unit or n_over is None:  # or these would follow by subtraction
+            n_undecided = None
+        return n_over, n_undecided
+
+    def to_json(self, *, sharing: bool = False) -> dict[str, Any]:
+        """Return it as JSON has it; with `sharing` small counts are null, others in units."""
+        n_over, n_undecided = self._shared() if sharing else (self.n_over, self.n_undecided)
+        hidden = sharing and self.n_records < LEAST_SHARED
+        stored: dict[str, Any] = {
+            "kind": "limit",
+            "of": self.of,
+            "measure": self.measure,
+            "limit": self.limit,
+            "share": self.share,
+            "outcome": self.outcome,
+            "n_records": None if hidden else self.n_records,
+            "n_over": n_over,
+            "n_undecided": n_undecided,
+            "sentence": self.sentence(sharing=sharing),
+        }
+        if not sharing:
+            stored |= {"undecided": dict(self.undecided), "n_before": self.n_before}
+        return stored
+
+
+@dataclass(frozen=True)
+class ReleaseReason(Reason):
+    """Whether the release looks as if it came from the models, which every number assumes.
+
+    Attributes
+    ----------
+    failures
+        What `risk.release_check` found, for inside use.
+    unchecked
+        The variables whose models could not be compared with the release, with the dataset where
+        others could.
+    """
+
+    failures: tuple[str, ...]
+    unchecked: tuple[str, ...]
+
+    def sentence(self, *, sharing: bool = False) -> str:
+        """Return it in words; with `sharing` without what was found."""
+        if self.failures and not sharing:
+            return " ".join(self.failures)
+        if self.failures:
+            return (
+                f"The release fails {counted(len(self.failures), 'check')} that it came from these "
+                "models, which the risk assumes."
+            )
+        if self.unchecked:
+            accepted = " The criteria accept that." if self.outcome == PASSED else ""
+            return (
+                "Whether the release came from these models, which the risk assumes, could not be "
+                f"checked for {listed(self.unchecked)}.{accepted}"
+            )
+        if self.outcome == UNJUDGED:
+            return (
+                "Whether the release came from these models, which the risk assumes, was not "
+                "checked: the risk was evaluated with diagnostics=False."
+            )
+        return "The release looks as if it came from these models, which the risk assumes."
+
+    def to_json(self, *, sharing: bool = False) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {
+            "kind": "release",
+            "outcome": self.outcome,
+            "n_failures": len(self.failures),
+            "unchecked": list(self.unchecked),
+            "sentence": self.sentence(sharing=sharing),
+        }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Verdict:
+    """Whether a release keeps the criteria.
+
+    Attributes
+    ----------
+    criteria
+        The limits.
+    reasons
+        How each limit came out, and the check that the release came from the models.
+    """
+
+    criteria: Criteria
+    reasons: tuple[Reason, ...]
+    _records: pd.DataFrame
+
+    @property
+    def records(self) -> pd.DataFrame:
+        """A row for each record that exceeds a limit or is undecided about one: for inside use.
+
+        A column for each limit ("lift", "probability_LogIncome"), with "over", "undecided" or
+        "within"; the index holds the records' labels.
+        """
+        return self._records.copy()
+
+    @property
+    def outcome(self) -> Outcome:
+        """Say "failed" where a limit does for sure, else "cannot be judged" where anything is."""
+        outcomes = {reason.outcome for reason in self.reasons}
+        if FAILED in outcomes:
+            return FAILED
+        return UNJUDGED if UNJUDGED in outcomes else PASSED
+
+    def sentences(self, *, sharing: bool = False) -> list[str]:
+        """Return a sentence for each reason, those that decide first.
+
+        Parameters
+        ----------
+        sharing
+            Whether the words may leave the office: then there is no count below 10, nor one that
+            leaves fewer than 10 of the records, others are in tens, and there is nothing about
+            single records.
+        """
+        order: list[Outcome] = [self.outcome, FAILED, UNJUDGED, PASSED]
+        ranked = sorted(self.reasons, key=lambda reason: order.index(reason.outcome))
+        return [reason.sentence(sharing=sharing) for reason in ranked]
+
+    def to_json(self, *, sharing: bool = False) -> dict[str, Any]:
+        """Return outcome, criteria and reasons as JSON has them; no record is named."""
+        return {
+            "outcome": self.outcome,
+            "criteria": self.criteria.to_json(),
+            "reasons": [reason.to_json(sharing=sharing) for reason in self.reasons],
+        }
+
+    def __str__(self) -> str:
+        policy = f" ({self.criteria.name})" if self.criteria.name else ""
+        lines = [f"{self.outcome[0].upper()}{self.outcome[1:]}{policy}."]
+        return "\n".join([*lines, *(f"- {sentence}" for sentence in self.sentences())])
+
+    def __repr__(self) -> str:
+        return f"<Verdict: {self.outcome}; {counted(len(self.reasons) - 1, 'limit')}>"
+
+
+def judge(
+    criteria: Criteria,
+    records: pd.DataFrame,
+    prior_marginals: FloatArray,
+    variables: tuple[str, ...],
+    checks: ReleaseChecks | None,
+    n_records: int,
+    n_datasets: int = 1,
+) -> Verdict:
+    """Return whether the records keep the criteria.
+
+    Parameters
+    ----------
+    criteria
+        The limits.
+    records
+        A row an evaluated record, as `tables.record_table` has it.
+    prior_marginals
+        The prior probability of each variable's true value, ``(record, variable)``.
+    variables
+        The synthesized variables.
+    checks
+        What was found about the release, or None.
+    n_records
+        How many records there are; those that were not evaluated are undecided.
+    n_datasets
+        How many synthetic datasets there are.
+    """
+    if not isinstance(criteria, Criteria):
+        raise OptionError(
+            f"verdict takes criteria, such as Criteria(probability=0.2); got {got(criteria)}."
+        )
+    if isinstance(criteria.variables, Mapping):
+        for name in criteria.variables:
+            if name not in variables:
+                raise OptionError(
+                    f"The criteria have limits on {name!r}, which is not synthesized."
+                    f"{nearest(name, variables)} The synthesized variables are {listed(variables)}."
+                )
+    numbers_of = {"joint": _joint_numbers(records)}
+    for axis, name in enumerate(variables):
+        numbers_of[name] = _variable_numbers(records, name, prior_marginals[:, axis])
+    reliable = records["reliable"].to_numpy(dtype=bool)
+    reasons: list[Reason] = []
+    states: dict[str, Any] = {}
+    for of, limits in _limits_by_part(criteria, variables).items():
+        for measure, limit in limits.limits.items():
+            value, error = numbers_of[of][measure]
+            over, within, why = _decided(measure, limit, value, error, reliable)
+            states[measure if of == "joint" else f"{measure}_{of}"] = np.where(
+                over, "over", np.where(within, "within", "undecided")
+            )
+            before = numbers_of[of]["prior"][0] > limit * (1.0 + TIE)
+            reasons.append(
+                _limit_reason(
+                    of,
+                    measure,
+                    limit,
+                    limits.share,
+                    n_records,
+                    int(over.sum()),
+                    {**why, _NOT_EVALUATED: n_records - len(records)},
+                    int((before & over).sum()) if measure == "probability" else 0,
+                    LEAST_SHARED * n_datasets,
+                )
+            )
+    reasons.append(
+        _release_reason(checks, variables, accept=criteria.unchecked_release == "accept")
+    )
+    table = pd.DataFrame(states, index=records.index)
+    return Verdict(criteria, tuple(reasons), table[(table != "within").any(axis=1)])
+
+
+def _limits_by_part(criteria: Criteria, variables: tuple[str, ...]) -> dict[str, Criteria]:
+    parts = {"joint": criteria}
+    for name in variables:
+        own = criteria.for_variable(name)
+        if own is not None:
+            parts[name] = own
+    return parts
+
+
+def _joint_numbers(records: pd.DataFrame) -> dict[str, tuple[FloatArray, FloatArray]]:
+    prior = _floats(records["prior"])
+    numbers_of = _probability_and_lift(
+        _floats(records["probability"]), _floats(records["mcse"]), prior
+    )
+    numbers_of["log_odds_range"] = (
+        _floats(records["log_odds_range"]),
+        _floats(records["log_odds_range_mcse"]),
+    )
+    return numbers_of
+
+
+def _variable_numbers(
+    records: pd.DataFrame, name: str, prior: FloatArray
+) -> dict[str, tuple[FloatArray, FloatArray]]:
+    return _probability_and_lift(
+        _floats(records[f"probability_{name}"]), _floats(records[f"mcse_{name}"]), prior
+    )
+
+
+def _probability_and_lift(
+    probability: FloatArray, mcse: FloatArray, prior: FloatArray
+) -> dict[str, tuple[FloatArray, FloatArray]]:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        lift = (probability / prior, mcse / prior)
+    return {"probability": (probability, mcse), "lift": lift, "prior": (prior, prior)}
+
+
+def _floats(column: pd.Series[Any]) -> FloatArray:
+    return np.asarray(column.to_numpy(), dtype=np.float64)
+
+
+def _decided(
+    measure: Measure, limit: float, value: FloatArray, error: FloatArray, reliable: BoolArray
+) -> tuple[BoolArray, BoolArray, dict[str, int]]:
+    """Return which records are over and which within a limit, and why others are undecided."""
+    # Rounding is not an excess: an unmoved probability has a lift of 1 but for the last digits.
+    at_limit = limit + TIE * (1.0 if measure == "log_odds_range" else limit)
+    known = np.isfinite(value) & np.isfinite(error)
+    sure = known & reliable
+    margin = _CONFIDENCE * np.where(known, error, 0.0)
+    with np.errstate(invalid="ignore"):
+        over = sure & (value - margin > at_limit)
+        within = sure & (value + margin <= at_limit)
+    why = {
+        "the Monte-Carlo error is not known": int((~known).sum()),
+        "not reliable": int((known & ~reliable).sum()),
+        "too close to the limit for the Monte-Carlo error": int((sure & ~over & ~within).sum()),
+    }
+    return over, within, why
+
+
+def _limit_reason(
+    of: str,
+    measure: Measure,
+    limit: float,
+    share: float,
+    n_records: int,
+    n_over: int,
+    undecided: Mapping[str, int],
+    n_before: int,
+    unit: int,
+) -> LimitReason:
+    some = {why: n for why, n in undecided.items() if n}
+    # Divided, not multiplied: 29 of 100 is 0.29 to the last bit, 0.29 · 100 is below 29.
+    if n_over / n_records > share:
+        outcome = FAILED
+    elif (n_over + sum(some.values())) / n_records <= share:
+        outcome = PASSED
+    else:
+        outcome = UNJUDGED
+    return LimitReason(outcome, of, measure, limit, share, n_records, n_over, some, n_before, unit)
+
+
+def _release_reason(
+    checks: ReleaseChecks | None, variables: tuple[str, ...], *, accept: bool
+) -> ReleaseReason:
+    if checks is None:
+        return ReleaseReason(UNJUDGED, (), ())
+    unchecked = _unchecked(checks, variables)
+    good = not checks.failures and (accept or not unchecked)
+    return ReleaseReason(PASSED if good else UNJUDGED, checks.failures, unchecked)
+
+
+def _unchecked(checks: ReleaseChecks, variables: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what was not compared: one dataset that was does not speak for another."""
+    missed: list[str] = []
+    for name in variables:
+        datasets = [one for one in checks.distances if one.variable == name]
+        without = [d for variable, d in checks.unchecked if variable == name]
+        if len(without) == len(datasets):  # also where there is none
+            missed.append(name)
+        else:
+            missed += [f"{name} in dataset {number}" for number in without]
+    return tuple(missed)
+
+
+def _shareable(n: int, n_records: int, unit: int) -> int | None:
+    """Return a count as outsiders may see it, or None.
+
+    In units, so that the counts of two limits cannot be subtracted to a few records.
+    """
+    if not unit <= n <= n_records - unit:
+        return None
+    told = unit * round(n / unit)
+    return told if told <= n_records - unit else told - unit
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"

@@ -1,0 +1,108 @@
+import gzip
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from synrisk.base.errors import DataError, FileError
+from synrisk.data.frames import read_table
+
+FRAME = pd.DataFrame({"a": [1.5, 2.25], "b": ["x", "y"]})
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        FRAME,
+        pl.DataFrame({"a": [1.5, 2.25], "b": ["x", "y"]}),
+        pl.DataFrame({"a": [1.5, 2.25], "b": ["x", "y"]}).lazy(),
+        pa.table({"a": [1.5, 2.25], "b": ["x", "y"]}),
+        {"a": [1.5, 2.25], "b": ["x", "y"]},
+    ],
+    ids=["pandas", "polars", "polars lazy", "pyarrow", "mapping"],
+)
+def test_frames_of_any_kind(source):
+    table = read_table(source, "T")
+    assert table["a"].tolist() == [1.5, 2.25]
+    assert table["b"].tolist() == ["x", "y"]
+
+
+def test_a_frame_is_not_changed_by_the_users_later_changes():
+    source = FRAME.copy()
+    table = read_table(source, "T")
+    source.loc[0, "a"] = 99.0
+    assert table.loc[0, "a"] == 1.5
+
+
+def test_files(tmp_path):
+    for name in ("t.csv", "t.csv.gz", "t.parquet", "t.pq"):
+        path = tmp_path / name
+        FRAME.to_csv(path, index=False) if ".csv" in name else FRAME.to_parquet(path)
+        assert read_table(path, "T")["a"].tolist() == [1.5, 2.25]
+        assert read_table(str(path), "T")["b"].tolist() == ["x", "y"]
+    tabs = tmp_path / "t.tsv"
+    FRAME.to_csv(tabs, index=False, sep="\t")
+    assert list(read_table(tabs, "T").columns) == ["a", "b"]
+
+
+def test_numbers_survive_csv_to_the_last_bit(tmp_path):
+    rng = np.random.default_rng(0)
+    numbers = np.exp(rng.normal(scale=30, size=5000)) * rng.choice([-1, 1], 5000)
+    path = tmp_path / "n.csv"
+    pd.DataFrame({"n": numbers}).to_csv(path, index=False)
+    np.testing.assert_array_equal(read_table(path, "T")["n"], numbers)
+
+
+def test_declared_categories_stay_text(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("zip,state,n\n01234,NA,1\n00501,NY,NA\n,CA,3\n", encoding="utf-8")
+    table = read_table(path, "T", text={"zip": [], "state": ["NA", "NY", "CA"]})
+    assert table["zip"].tolist()[:2] == ["01234", "00501"]
+    assert table["zip"].isna().tolist() == [False, False, True]
+    assert table["state"].tolist() == ["NA", "NY", "CA"]
+    assert table["n"].isna().tolist() == [False, True, False]
+
+
+def test_a_byte_order_mark_is_not_part_of_the_name(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes("\ufeffa,b\n1,2\n".encode())
+    assert list(read_table(path, "T").columns) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("t.csv", b"", "empty"),
+        ("t.csv", b"a;b\n1;2\n", "';'"),
+        ("t.csv", b"a,a\n1,2\n", "more than one column is called a"),
+        ("t.csv", b"a,b\n1,2\n1,2,3,4\n", "2 columns"),
+        ("t.csv", b"a,b\n\xff\xfe,2\n", "UTF-8"),
+        ("t.csv", b"\xff\xfea,b\n1,2\n", "UTF-8"),
+        ("t.csv.gz", b"not gzip", "UTF-8"),
+        ("t.csv.gz", gzip.compress(b"a,b\n1,2\n" * 99, mtime=0)[:30], "UTF-8"),
+        ("t.parquet", b"PAR1 and no more", "is it whole"),
+        ("t.xlsx", b"", "neither CSV"),
+        ("noend", b"", "neither CSV"),
+    ],
+)
+def test_bad_files(tmp_path, name, content, why):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises((FileError, DataError), match=why) as caught:
+        read_table(path, "T")
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
+def test_no_file(tmp_path):
+    with pytest.raises(FileError, match="no file"):
+        read_table(tmp_path / "t.csv", "T")
+
+
+@pytest.mark.parametrize("source", [3, None, [1, 2], {"a": [1, 2], "b": [1]}, np.zeros(3)])
+def test_what_is_no_table(source):
+    with pytest.raises(DataError, match="T: ") as caught:
+        read_table(source, "T")
+    assert caught.value.__context__ is None

@@ -1,0 +1,295 @@
+"""Saved files: everything comes back, and nothing but a FileError comes of a bad one."""
+
+import stat
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.cases import gaussian_draws, people, two_gaussians
+
+import synrisk as sr
+from synrisk.data import netcdf as storage
+from synrisk.data.netcdf import Contents
+
+
+def same_risk(one, two):
+    pd.testing.assert_frame_equal(one.records, two.records, check_exact=True)
+    pd.testing.assert_frame_equal(one.summary(), two.summary(), check_exact=True)
+    assert one.notes == two.notes
+    assert one.estimator == two.estimator
+    assert one.n_draws == two.n_draws
+    assert repr(one) == repr(two)
+    for record in one.records.index[:3]:
+        left, right = one.joint(record), two.joint(record)
+        assert left.identical(right)
+        pd.testing.assert_frame_equal(one.ranking(record), two.ranking(record))
+    xr_one, xr_two = one.to_dataset(), two.to_dataset()
+    assert xr_one.identical(xr_two)
+
+
+@pytest.mark.parametrize("joint", ["keep", "drop"])
+@pytest.mark.parametrize("estimator", ["paper", "importance"])
+@pytest.mark.parametrize("prior", ["uniform", sr.TruthFactor(3.5), "table"])
+def test_a_risk_comes_back(tmp_path, joint, estimator, prior):
+    synthesizer, release = two_gaussians()
+    if isinstance(prior, str) and prior == "table":
+        table = np.random.default_rng(0).dirichlet(np.ones(15), size=40).reshape(40, 3, 5)
+        prior = np.log(table)
+    risk = sr.attribute_risk(
+        synthesizer, [release] * 2, guesses=[3, 5], joint=joint, estimator=estimator,
+        intruder_prior=prior, n_draws=15,
+    )  # fmt: skip
+    risk.save(tmp_path / "risk.nc")
+    again = sr.AttributeRisk.load(tmp_path / "risk.nc")
+    same_risk(risk, again)
+    pd.testing.assert_frame_equal(risk.summary(by="u"), again.summary(by="u"))
+
+
+def mixed_synthesizer():
+    data = people()
+    data["flag"] = [True, False] * 20
+    data["r"] = data["r"].cat.rename_categories(["a/b", "émoji 🎲", "c"])
+    data["when"] = pd.Timestamp("2020-01-01 10:00", tz="UTC")
+    data["nullable"] = pd.array([1, None] * 20, dtype="Int64")
+    data["weight_column"] = np.linspace(0.1, 2.0, 40)
+    data.index = pd.Index([2**62 + i for i in range(40)], name="a/b id")
+    rng = np.random.default_rng(0)
+    levels = ("émoji 🎲", "c")
+    terms = ("Intercept", "scale(x)", "flag[T.True]", "bs(z)1", "bs(z)2", "bs(z)3")
+    draws = pd.DataFrame(
+        rng.normal(size=(6, 12)), columns=[f"{v}:{t}" for v in levels for t in terms]
+    )
+    plan = sr.Regression("r ~ scale(x) + flag + bs(z)", "categorical", weights="weight_column")
+    draws["weight"] = rng.uniform(size=6)
+    return sr.Synthesizer.from_draws(plan, data, draws), data
+
+
+def test_a_synthesizer_comes_back_with_types_labels_and_levels(tmp_path):
+    synthesizer, data = mixed_synthesizer()
+    synthesizer.save(tmp_path / "s.nc")
+    again = sr.Synthesizer.load(tmp_path / "s.nc")
+    pd.testing.assert_frame_equal(again.data, data)
+    pd.testing.assert_frame_equal(again.describe(), synthesizer.describe())
+    pd.testing.assert_frame_equal(again.draws("r"), synthesizer.draws("r"))
+    assert again.plan == synthesizer.plan
+    assert again.schema.variables == synthesizer.schema.variables
+    release = data[["x", "z", "flag", "r"]].iloc[::-1]
+    one, two = (sr.attribute_risk(s, release) for s in (synthesizer, again))
+    same_risk(one, two)
+    risk_file = tmp_path / "risk.nc"
+    one.save(risk_file)
+    same_risk(one, sr.AttributeRisk.load(risk_file))
+
+
+def test_chains_come_back(tmp_path):
+    data = people()
+    draws = gaussian_draws(22, ("Intercept", "x"), (10.0, 1.0))
+    draws[".chain"] = [1] * 11 + [2] * 11
+    synthesizer = sr.Synthesizer.from_draws(sr.Regression("b ~ x"), data, draws)
+    synthesizer.save(tmp_path / "s.nc")
+    again = sr.Synthesizer.load(tmp_path / "s.nc")
+    assert list(again.models[0].posterior.chain) == [0] * 11 + [1] * 11
+    risk = sr.attribute_risk(synthesizer, data[["x", "b"]])
+    units = risk._evaluation.estimates[0].units
+    risk.save(tmp_path / "risk.nc")
+    stored = sr.AttributeRisk.load(tmp_path / "risk.nc")._evaluation.estimates[0].units
+    assert stored.size == units.size
+    np.testing.assert_array_equal(stored.layout, units.layout)
+
+
+def test_ragged_guesses_and_dropped_records_come_back(tmp_path):
+    data = people()
+    data.loc[[3, 8], "x"] = np.nan
+    draws = gaussian_draws(5, ("Intercept", "x"), (10.0, 1.0))
+    synthesizer = sr.Synthesizer.from_draws(sr.Regression("b ~ x"), data, draws, missing="drop")
+    truth = synthesizer.data["b"].to_numpy()
+    table = np.column_stack([truth, truth + 1, truth + 2])
+    table[4, 2] = np.nan
+    release = people()[["x"]].assign(b=10.0)
+    risk = sr.attribute_risk(synthesizer, release, guesses=sr.Values(table))
+    risk.save(tmp_path / "risk.nc")
+    again = sr.AttributeRisk.load(tmp_path / "risk.nc")
+    same_risk(risk, again)
+    assert again._evaluation.synthesizer.n_dropped == 2
+
+
+def test_files_are_owner_only_and_replace_the_old_one_whole(tmp_path, monkeypatch):
+    synthesizer, _ = two_gaussians()
+    path = tmp_path / "s.nc"
+    synthesizer.save(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    before = path.read_bytes()
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(storage, "_digest", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        synthesizer.save(path)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["s.nc"]
+
+
+def test_a_saved_file_is_netcdf(tmp_path):
+    import h5netcdf
+
+    synthesizer, _ = two_gaussians()
+    synthesizer.save(tmp_path / "s.nc")
+    with h5netcdf.File(tmp_path / "s.nc", "r") as file:
+        assert "synrisk" in file.attrs["title"]
+        assert set(file.variables) >= {"meta", "table", "array_coefficients_0"}
+
+
+def fitted_synthesizer():
+    data = people(60)
+    data["w"] = np.linspace(0.5, 2.0, 60)
+    plan = [
+        sr.Regression("log(b) ~ x", prior="conjugate"),
+        sr.Regression("k ~ log(b) + u", "poisson", weights="w", prior={"log(b)": sr.Normal(0, 1)}),
+        sr.Regression("r ~ z", "categorical"),
+    ]
+    return sr.fit(plan, data, seed=3, n_draws=60)
+
+
+def test_a_fit_comes_back_with_all_that_a_refit_needs(tmp_path):
+    synthesizer = fitted_synthesizer()
+    synthesizer.save(tmp_path / "s.nc")
+    again = sr.Synthesizer.load(tmp_path / "s.nc")
+    assert again.plan == synthesizer.plan
+    pd.testing.assert_frame_equal(again.describe(), synthesizer.describe(), check_exact=True)
+    one, two = (s.synthesize(2, seed=1) for s in (synthesizer, again))
+    for left, right in zip(one, two, strict=True):
+        pd.testing.assert_frame_equal(left, right, check_exact=True)
+    for name, refit in synthesizer.refit(one[0]).items():
+        other = again.refit(one[0])[name]
+        np.testing.assert_array_equal(refit.posterior.coefficients, other.posterior.coefficients)
+        assert refit.ess == other.ess
+
+
+def test_a_fit_lacking_a_part_is_a_file_error(tmp_path):
+    path = tmp_path / "s.nc"
+    fitted_synthesizer().save(path)
+    contents = storage.load(path, "a synthesizer")
+    for missing in ("fit_z_0", "fit_u_1", "fit_mode_2", "fit_spread_0", "fit_centre_1"):
+        arrays = {k: v for k, v in contents.arrays.items() if k != missing}
+        storage.save(path, Contents(contents.kind, contents.meta, arrays, contents.table))
+        with pytest.raises(sr.FileError, match="lacks"):
+            sr.Synthesizer.load(path)
+
+
+def test_two_hundred_mutated_files_give_a_file_error(tmp_path):
+    synthesizer, release = two_gaussians(n_draws=4)
+    path = tmp_path / "risk.nc"
+    sr.attribute_risk(synthesizer, release, guesses=3).save(path)
+    good = path.read_bytes()
+    rng = np.random.default_rng(0)
+    for number in range(200):
+        bad = bytearray(good)
+        kind = number % 4
+        place = int(rng.integers(len(good)))
+        if kind == 0:
+            bad[place] ^= int(rng.integers(1, 256))
+        elif kind == 1:
+            del bad[place:]
+        elif kind == 2:
+            bad[place : place + 50] = rng.bytes(50)
+        else:
+            bad = bad + rng.bytes(int(rng.integers(1, 100)))
+        path.write_bytes(bytes(bad))
+        with pytest.raises(sr.SynriskError) as caught:
+            sr.AttributeRisk.load(path)
+        assert caught.value.__context__ is None
+
+
+def test_a_part_that_is_not_there_is_a_file_error(tmp_path):
+    synthesizer, release = two_gaussians(n_draws=4)
+    path = tmp_path / "risk.nc"
+    sr.attribute_risk(synthesizer, release, guesses=3).save(path)
+    contents = storage.load(path, "an attribute risk")
+    for missing in ("positions", "guesses_0", "coefficients_1", "estimate_0_log_g", "joint"):
+        arrays = {k: v for k, v in contents.arrays.items() if k != missing}
+        storage.save(path, Contents(contents.kind, contents.meta, arrays, contents.table))
+        if missing == "joint":
+            sr.AttributeRisk.load(path).joint(3)
+        else:
+            with pytest.raises(sr.FileError, match="lacks"):
+                sr.AttributeRisk.load(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"short", b"x" * 5000, b"\x89HDF\r\n\x1a\n" + b"0" * 999])
+def test_foreign_files(tmp_path, content):
+    path = tmp_path / "f.nc"
+    path.write_bytes(content)
+    with pytest.raises(sr.FileError, match="not written by synrisk"):
+        sr.Synthesizer.load(path)
+
+
+def test_wrong_kinds_versions_and_places(tmp_path):
+    synthesizer, _ = two_gaussians()
+    path = tmp_path / "s.nc"
+    synthesizer.save(path)
+    with pytest.raises(sr.FileError, match="holds a synthesizer, not an attribute risk"):
+        sr.AttributeRisk.load(path)
+    with pytest.raises(sr.FileError, match="is there such a file"):
+        sr.AttributeRisk.load(tmp_path / "none.nc")
+    with pytest.raises(sr.FileError, match="no folder"):
+        synthesizer.save(tmp_path / "none" / "s.nc")
+    contents = Contents("a synthesizer", {"format": 99}, {}, pd.DataFrame({"a": [1]}))
+    storage.save(path, contents)
+    with pytest.raises(sr.FileError, match="has format 99"):
+        sr.Synthesizer.load(path)
+
+
+def test_what_cannot_be_saved_is_named(tmp_path):
+    data = people().assign(odd=[1, "a"] * 20)
+    draws = gaussian_draws(5, ("Intercept", "x"), (10.0, 1.0))
+    synthesizer = sr.Synthesizer.from_draws(sr.Regression("b ~ x"), data, draws)
+    with pytest.raises(sr.FileError, match=r"1 column holds values of a kind .*: odd"):
+        synthesizer.save(tmp_path / "s.nc")
+
+
+@pytest.mark.parametrize("place", ["folder", "", None, b"x.nc", "a\0b", "n" * 300, "none/x.nc"])
+def test_places_that_cannot_be_written(tmp_path, place, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    synthesizer, _ = two_gaussians()
+    with pytest.raises(sr.FileError):
+        synthesizer.save(place)
+    with pytest.raises(sr.FileError):
+        sr.Synthesizer.load(place)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"odd": pd.cut(np.linspace(0, 90, 40), [-1, 30, 60, 90])},
+        {"odd": [{1}] * 40},
+    ],
+    ids=["intervals", "sets"],
+)
+def test_what_would_not_come_back_is_refused_when_it_is_saved(tmp_path, change):
+    draws = gaussian_draws(5, ("Intercept", "x"), (10.0, 1.0))
+    data = people().assign(**change)
+    synthesizer = sr.Synthesizer.from_draws(sr.Regression("b ~ x"), data, draws)
+    with pytest.raises(sr.FileError):
+        synthesizer.save(tmp_path / "s.nc")
+    assert not list(tmp_path.iterdir())
+
+
+def test_labels_that_would_not_come_back_are_refused(tmp_path):
+    draws = gaussian_draws(5, ("Intercept", "x"), (10.0, 1.0))
+    data = people()
+    data.index = pd.Index([(i, "a") for i in range(40)], tupleize_cols=False)
+    synthesizer = sr.Synthesizer.from_draws(sr.Regression("b ~ x"), data, draws)
+    with pytest.raises(sr.FileError, match="labels"):
+        synthesizer.save(tmp_path / "s.nc")
+
+
+def test_a_link_keeps_pointing_to_the_file(tmp_path):
+    synthesizer, _ = two_gaussians()
+    target, link = tmp_path / "real.nc", tmp_path / "link.nc"
+    synthesizer.save(target)
+    link.symlink_to(target)
+    synthesizer.save(link)
+    assert link.is_symlink()
+    sr.Synthesizer.load(link)

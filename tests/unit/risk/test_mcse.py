@@ -1,0 +1,375 @@
+"""Monte-Carlo errors against their definition, and what is said where they are not known."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from arviz_stats.base import array_stats
+from helpers.cases import one_gaussian, people
+
+import synrisk as sr
+from synrisk.base.workers import workers
+from synrisk.core.kernels import tail_shape
+from synrisk.risk.estimators.estimates import Importance, Stacked
+
+
+@pytest.mark.parametrize("n", [200, 226, 1000, 4001])
+@pytest.mark.parametrize("shape", [0.2, 0.5, 1.0])
+def test_tail_shapes_are_those_of_psis(n, shape):
+    log_weights = np.log(np.random.default_rng(n).pareto(1 / shape, n) + 1.0)
+    expected = array_stats.psislw(-log_weights)[1]
+    assert tail_shape(log_weights.copy()) == pytest.approx(expected, abs=1e-9)
+
+
+def test_weights_without_a_tail():
+    assert tail_shape(np.zeros(500)) == -np.inf
+
+
+def evaluated(estimates, evaluation):
+    changed = replace(evaluation, estimates=tuple(estimates))
+    return changed.run(workers("serial"), keep_joint=False, with_errors=False)
+
+
+def with_log_v(estimate, h, by):
+    """The estimate with the weight of draw `h` changed in every set of draws."""
+
+    def moved(draws):
+        log_v = draws.log_v.copy()
+        log_v[h] += by
+        return replace(draws, log_v=log_v)
+
+    if isinstance(estimate, Stacked):
+        stacked = tuple(moved(draws) for draws in estimate.stacked)
+        return replace(estimate, draws=moved(estimate.draws), stacked=stacked)
+    return replace(estimate, draws=moved(estimate.draws))
+
+
+def mcse_by_differences(risk, step=1e-4):
+    """Σ over models and units of (Σ_{h∈u} ∂P/∂log v_h)²: the jackknife's formula, numerically."""
+    evaluation = risk._evaluation
+    total = 0.0
+    for k, estimate in enumerate(evaluation.estimates):
+        units = estimate.units if isinstance(estimate, Importance) else estimate.units[0]
+        size = units.size
+        n_draws = len(estimate.draws.log_v)
+        effects = []
+        for h in range(n_draws):
+            found = []
+            for by in (step, -step):
+                others = list(evaluation.estimates)
+                others[k] = with_log_v(estimate, h, by)
+                result = evaluated(others, evaluation)
+                rows = np.arange(len(result.probability))
+                truths = [
+                    marginal[rows, grid.truth]
+                    for marginal, grid in zip(result.marginals, evaluation.grids, strict=True)
+                ]
+                found.append(np.stack([result.probability, *truths], axis=1))
+            effects.append((found[0] - found[1]) / (2 * step))
+        layout = np.arange(n_draws) if units.layout is None else units.layout
+        n_units = -(-len(layout) // size)
+        batches = [layout[u * size : (u + 1) * size] for u in range(n_units)]
+        sums = [sum(effects[h] for h in batch if h >= 0) for batch in batches]
+        total = total + n_units / (n_units - 1) * np.sum(np.square(sums), axis=0)
+    return np.sqrt(total)
+
+
+PLAN = [
+    sr.Regression("k ~ x", "poisson"),
+    sr.Regression("r ~ k", "categorical"),
+    sr.Regression("o ~ k + z", "bernoulli"),
+]
+
+
+@pytest.mark.parametrize("estimator", ["stacked", "importance"])
+@pytest.mark.parametrize(("n_draws", "m"), [(14, 1), (15, 2)])
+def test_standard_errors_are_those_of_the_formula(estimator, n_draws, m):
+    """A chain and a fork: the joint probability and each marginal one."""
+    data = people(30)
+    synthesizer = sr.fit(PLAN, data, seed=1, n_draws=n_draws)
+    release = synthesizer.synthesize(m, seed=2)
+    risk = sr.attribute_risk(synthesizer, release, estimator=estimator, records=[0, 7, 21])
+    small = [e for e in risk._evaluation.estimates if isinstance(e, Importance)]
+    expected = mcse_by_differences(risk)
+    found = risk.records[["mcse", "mcse_k", "mcse_r", "mcse_o"]].to_numpy()
+    if any(e.release_ess.min() < 20 for e in small):
+        assert np.isnan(found).all()
+        return
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+def test_standard_errors_of_importance_sampling_are_those_of_the_formula():
+    data = people(30)
+    synthesizer = sr.fit(sr.Regression("k ~ 1", "poisson"), data, seed=1, n_draws=400)
+    release = synthesizer.synthesize(1, seed=3)
+    risk = sr.attribute_risk(  # of a part of the draws no moments are matched
+        synthesizer, release, estimator="importance", records=[0, 7, 21], n_draws=120
+    )
+    assert risk._evaluation.estimates[0].release_ess.min() > 20
+    found = risk.records[["mcse", "mcse_k"]].to_numpy()
+    np.testing.assert_allclose(found, mcse_by_differences(risk), rtol=1e-4)
+
+
+@pytest.mark.parametrize("formula", ["k ~ 1", "b ~ 1"])
+def test_standard_errors_of_chains_are_those_of_the_formula(formula):
+    """Chains of 61 draws do not fill their last batches; b's even guesses take the fast way."""
+    data = people(30)
+    family = "poisson" if formula == "k ~ 1" else "gaussian"
+    fitted = sr.fit(sr.Regression(formula, family), data, seed=1, n_draws=183)
+    draws = fitted.draws(formula[0]).assign(**{".chain": np.repeat([1, 2, 3], 61)})
+    synthesizer = sr.Synthesizer.from_draws(sr.Regression(formula, family), data, draws)
+    risk = sr.attribute_risk(synthesizer, fitted.synthesize(1, seed=3), records=[0, 7, 21])
+    estimate = risk._evaluation.estimates[0]
+    assert estimate.units.layout is not None
+    assert estimate.release_ess.min() > 20
+    assert estimate.error_sets[0].n_draws == 183
+    found = risk.records[["mcse", f"mcse_{formula[0]}"]].to_numpy()
+    np.testing.assert_allclose(found, mcse_by_differences(risk), rtol=1e-4)
+    assert not any("chains" in note for note in risk.notes)
+
+
+def test_exact_numbers_have_no_error():
+    data = people(40)
+    synthesizer = sr.fit(sr.Regression("b ~ x"), data, seed=1, n_draws=10)
+    risk = sr.attribute_risk(synthesizer, synthesizer.synthesize(1, seed=2))
+    records = risk.records
+    assert (records["mcse"] == 0).all()
+    assert (records["ess"] == np.inf).all()
+    assert records["reliable"].all()
+    assert (records["rank_low"] <= records["rank"]).all()
+    assert (records["rank_high"] >= records["rank"]).all()
+    assert len(risk.diagnostics()) == 0
+
+
+def test_the_rank_lies_in_its_interval():
+    data = people(60)
+    synthesizer = sr.fit(PLAN, data, seed=1, n_draws=300)
+    records = sr.attribute_risk(synthesizer, synthesizer.synthesize(1, seed=2)).records
+    assert (records["rank_low"] <= records["rank"]).all()
+    assert (records["rank_high"] >= records["rank"]).all()
+    assert (records["rank_high"] > records["rank_low"]).any()
+    assert (records["log_odds_range_mcse"] > 0).all()
+    lift = records["probability"] / records["prior"]
+    np.testing.assert_allclose(records["lift"], lift, rtol=1e-14)
+
+
+def test_the_log_odds_range_is_that_of_the_joint():
+    data = people(30)
+    synthesizer = sr.fit(PLAN[:2], data, seed=1, n_draws=50)
+    risk = sr.attribute_risk(synthesizer, synthesizer.synthesize(2, seed=2))
+    for record in (0, 12):
+        logs = np.log(risk.joint(record).to_numpy())  # the prior is uniform
+        expected = logs.max() - logs.min()
+        assert risk.records.loc[record, "log_odds_range"] == pytest.approx(expected, rel=1e-9)
+
+
+def test_too_few_effective_draws_are_said_and_warned_of():
+    synthesizer, release = one_gaussian(n_draws=8)
+    with pytest.warns(sr.ReliabilityWarning, match="2 findings.*error of b cannot be estimated"):
+        risk = sr.attribute_risk(synthesizer, release)
+    assert risk.records["mcse"].isna().all()
+    assert not risk.records["reliable"].any()
+    finding = risk.diagnostics().iloc[0]
+    assert "8 draws carry the weight of" in finding["why"]
+    assert "Let synrisk fit the models" in finding["what_to_do"]
+
+
+@pytest.mark.parametrize("n_draws", [1, 2, 3, 9])
+def test_the_error_of_a_few_draws_is_not_known(n_draws):
+    data = people(40)
+    fitted = sr.fit(sr.Regression("k ~ x", "poisson"), data, seed=1, n_draws=400)
+    release = fitted.synthesize(1, seed=2)
+    risk = sr.attribute_risk(fitted, release, n_draws=n_draws)
+    assert risk.records[["mcse", "rank_low", "log_odds_range_mcse"]].isna().all().all()
+    assert not risk.records["reliable"].any()
+    assert "cannot be estimated" in risk.diagnostics()["what"].iloc[0]
+    # The check of the release needs no draws of the fit.
+    assert risk.release_check.status("k") == "passed"
+    few = sr.fit(sr.Regression("b ~ x"), data, seed=1, n_draws=n_draws)
+    other = sr.attribute_risk(few, few.synthesize(1, seed=2))
+    assert list(other.summary()["release_check"]) == ["passed", "passed"]
+
+
+def test_the_error_of_the_range_does_not_depend_on_the_prior():
+    fitted = sr.fit(sr.Regression("k ~ x", "poisson"), people(40), seed=1, n_draws=200)
+    release = fitted.synthesize(2, seed=2)
+    one, two = (
+        sr.attribute_risk(fitted, release, intruder_prior=prior).records
+        for prior in ("uniform", "model")
+    )
+    names = ["log_odds_range", "log_odds_range_mcse", "ess"]
+    np.testing.assert_allclose(one[names], two[names], rtol=1e-9)
+
+
+def test_what_cannot_be_relied_on_may_be_an_error():
+    synthesizer, release = one_gaussian(n_draws=8)
+    with pytest.raises(sr.UnreliableError, match="40 records of 40 cannot be relied on"):
+        sr.attribute_risk(synthesizer, release, on_unreliable="raise")
+    with pytest.raises(sr.OptionError, match="needs to know what is reliable"):
+        sr.attribute_risk(synthesizer, release, on_unreliable="raise", diagnostics=False)
+    with pytest.raises(sr.OptionError, match="on_unreliable must be one of flag, fit, raise"):
+        sr.attribute_risk(synthesizer, release, on_unreliable="ignore")
+    fitted = sr.fit(sr.Regression("b ~ x"), people(40), seed=1, n_draws=10)
+    release = fitted.synthesize(1, seed=1)
+    assert len(sr.attribute_risk(fitted, release, on_unreliable="raise").records) == 40
+
+
+def test_diagnostics_can_be_left_out():
+    synthesizer, release = one_gaussian(n_draws=8)
+    risk = sr.attribute_risk(synthesizer, release, diagnostics=False)
+    assert risk.records["mcse"].isna().all()
+    assert risk.release_check is None
+    assert "diagnostics=False" in risk.diagnostics()["why"].iloc[0]
+    with pytest.raises(sr.OptionError, match="diagnostics must be True or False"):
+        sr.attribute_risk(synthesizer, release, diagnostics="yes")
+
+
+def test_errors_are_the_same_whatever_the_workers():
+    data = people(600)
+    synthesizer = sr.fit(PLAN, data, seed=1, n_draws=40)
+    release = synthesizer.synthesize(1, seed=2)
+    one, two = (
+        sr.attribute_risk(synthesizer, release, executor=executor).records
+        for executor in ("serial", 2)
+    )
+    pd.testing.assert_frame_equal(one, two, check_exact=True)
+
+
+def test_errors_and_checks_are_saved(tmp_path):
+    data = people(60)
+    synthesizer = sr.fit([sr.Regression("b ~ x"), *PLAN[:1]], data, seed=1, n_draws=60)
+    risk = sr.attribute_risk(synthesizer, synthesizer.synthesize(2, seed=2))
+    risk.save(tmp_path / "risk.nc")
+    again = sr.AttributeRisk.load(tmp_path / "risk.nc")
+    pd.testing.assert_frame_equal(risk.records, again.records, check_exact=True)
+    pd.testing.assert_frame_equal(risk.diagnostics(), again.diagnostics())
+    pd.testing.assert_frame_equal(risk.release_check.distance, again.release_check.distance)
+    pd.testing.assert_frame_equal(
+        risk.release_check.copies, again.release_check.copies, check_dtype=False
+    )
+
+
+# -- the checks of the release --------------------------------------------------------------------
+def linear(n=400, seed=0):
+    data = people(n, seed)[["x", "b", "k"]]
+    return sr.fit([sr.Regression("b ~ x"), sr.Regression("k ~ b", "poisson")], data, seed=1), data
+
+
+def test_honest_releases_pass():
+    synthesizer, _ = linear()
+    failures = [
+        sr.attribute_risk(synthesizer, dataset, records=[0]).release_check.failures
+        for dataset in synthesizer.synthesize(20, seed=3)
+    ]
+    # Forty χ² tests with 0.002 each: two datasets fail in one of 300 choices of the seed.
+    assert sum(map(bool, failures)) <= 1
+
+
+def test_distances_of_honest_releases_are_chi_squared():
+    synthesizer, _ = linear()
+    p = pd.concat(
+        [
+            sr.attribute_risk(synthesizer, dataset, records=[0]).release_check.distance["p_smaller"]
+            for dataset in synthesizer.synthesize(40, seed=4)
+        ]
+    )
+    # The mean of 80 uniforms has the sd 0.032; Poisson and normal posteriors are not quite normal.
+    assert abs(p.mean() - 0.5) < 4.5 * 0.289 / np.sqrt(80)
+
+
+def test_a_copy_is_caught_by_both_checks():
+    synthesizer, data = linear()
+    risk = sr.attribute_risk(synthesizer, data.copy(), records=[0])
+    failures = " ".join(risk.release_check.failures)
+    assert "more closely than its model would" in failures
+    assert "400 of 400 rows of dataset 1 are copies" in failures
+    assert set(risk.release_check.failures) <= set(risk.notes)
+    assert risk.summary().loc["joint", "release_check"] == "failed"
+    nearly = data.assign(b=data["b"] * (1 + 1e-7))
+    assert (
+        sr.attribute_risk(synthesizer, nearly, records=[0]).release_check.copies["near"].item()
+        == 400
+    )
+
+
+def test_an_independent_release_is_caught():
+    synthesizer, data = linear()
+    foreign = data.assign(b=data["b"].to_numpy()[::-1] + 5.0, k=data["k"].to_numpy()[::-1])
+    with pytest.warns(sr.ReliabilityWarning, match="does not look as if it came"):
+        sr.attribute_risk(synthesizer, foreign, records=[0])
+
+
+def copied(risk):
+    return [one.are_too_many for one in risk.release_check.copied_rows]
+
+
+def test_a_dataset_of_copies_is_caught_however_short():
+    synthesizer, data = linear()
+    honest = synthesizer.synthesize(1, seed=2)
+    for n in (1, 3, 20):
+        risk = sr.attribute_risk(synthesizer, [*honest, data.head(n)], records=[0])
+        assert copied(risk) == [False, True]
+        assert risk.verdict(sr.Criteria(lift=100)).outcome == "cannot be judged"
+        short = [*honest, honest[0].head(n)]
+        assert copied(sr.attribute_risk(synthesizer, short, records=[0])) == [False, False]
+
+
+def levels(n=300):
+    data = people(n)
+    synthesizer = sr.fit(sr.Regression("r ~ x", "categorical"), data, seed=1, n_draws=400)
+    theirs = sr.Synthesizer.from_draws(
+        sr.Regression("r ~ x", "categorical"), data, synthesizer.draws("r")
+    )
+    return data, synthesizer, theirs
+
+
+def test_copied_levels_are_caught_by_the_rows_that_hold_their_records_own():
+    data, synthesizer, theirs = levels()
+    for one in (synthesizer, theirs):
+        for dataset in synthesizer.synthesize(5, seed=1):
+            check = sr.attribute_risk(one, dataset, records=[0]).release_check
+            assert len(check.copies) == 0
+            assert check.status() == "passed"
+            (row,) = check.agreement.to_dict("records")
+            assert abs(row["agree"] - row["expected"]) < 4 * row["sd"]
+        for copied in (data, data.sample(frac=1, random_state=1), data.head(100)):
+            risk = sr.attribute_risk(one, copied, records=[0])
+            assert "hold the r of the confidential record" in risk.release_check.failures[-1]
+            assert risk.summary().loc["r", "release_check"] == "failed"
+
+
+def test_rows_stand_for_records_by_their_place_where_nothing_else_tells():
+    data = people(300)[["r", "k"]]
+    synthesizer = sr.fit(sr.Regression("k ~ 1", "poisson"), data, seed=1, n_draws=200)
+    assert len(sr.attribute_risk(synthesizer, data, records=[0]).release_check.agreement) == 1
+    shorter = synthesizer.synthesize(1, seed=2)[0].head(250)
+    assert not len(sr.attribute_risk(synthesizer, shorter, records=[0]).release_check.agreement)
+
+
+def test_draws_made_elsewhere_are_compared_with_a_fit_to_the_release():
+    synthesizer, data = linear()
+    draws = [synthesizer.draws(name) for name in ("b", "k")]
+    theirs = sr.Synthesizer.from_draws(synthesizer.plan.regressions, data, draws)
+    release = synthesizer.synthesize(2, seed=2)
+    ours, others = (
+        sr.attribute_risk(one, release, records=[0]).release_check for one in (synthesizer, theirs)
+    )
+    # Other priors and a finite number of draws: the same to a tenth.
+    np.testing.assert_allclose(others.distance["d2"], ours.distance["d2"], rtol=0.1)
+    copied = sr.attribute_risk(theirs, data, records=[0]).release_check
+    assert (copied.distance["p_smaller"] < 1e-3).all()
+
+
+def test_what_could_not_be_compared_is_found_and_does_not_pass():
+    synthesizer, data = linear()
+    few = [synthesizer.draws(name).head(20) for name in ("b", "k")]
+    theirs = sr.Synthesizer.from_draws(synthesizer.plan.regressions, data, few)
+    release = synthesizer.synthesize(2, seed=2)
+    risk = sr.attribute_risk(theirs, release, records=[0])
+    assert risk.release_check.unchecked == (("b", 1), ("b", 2), ("k", 1), ("k", 2))
+    assert "model of b could not be checked (dataset 1, 2)" in " ".join(risk.diagnostics()["what"])
+    # Two rows tell nothing about three parameters, but the other dataset does.
+    risk = sr.attribute_risk(synthesizer, [release[0], release[1].head(2)], records=[0])
+    assert risk.release_check.unchecked == (("b", 2),)
+    assert "for b in dataset 2" in " ".join(risk.verdict(sr.Criteria(lift=100)).sentences())

@@ -1,0 +1,105 @@
+"""Plans guessed from columns: every kind of table begins with a study that is read."""
+
+import re
+import tomllib
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import synrisk as sr
+from synrisk.models.formula.parser import parse
+from synrisk.study.templates import guessed_text
+
+RNG = np.random.default_rng(0)
+N = 80
+COLUMNS = {
+    "money": np.exp(RNG.normal(10, 2, N)),
+    "height": RNG.normal(170, 9, N),
+    "kids": RNG.poisson(1.2, N),
+    "owner": RNG.integers(0, 2, N),
+    "flag": RNG.random(N) < 0.5,
+    "region": RNG.choice(["north", "south"], N),
+    "name": [f"person {i}" for i in range(N)],
+    "person_id": np.arange(N) + 100,
+    "fixed": np.ones(N),
+    "when": pd.date_range("2020-01-01", periods=N),
+    "odd name": RNG.normal(size=N),
+    "lists": [[1, 2]] * N,
+}
+
+
+def guessed(*names, **others):
+    frame = pd.DataFrame({**{name: COLUMNS[name] for name in names}, **others})
+    return tomllib.loads(guessed_text("study.toml", "people.csv", frame))
+
+
+def models(study):
+    return [(one["formula"], one["family"]) for one in study["model"]]
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (("height",), [("height ~ 1", "gaussian")]),
+        (
+            ("money", "height"),
+            [("log(money) ~ 1", "gaussian"), ("height ~ log(money)", "gaussian")],
+        ),
+        (("kids", "region"), [("kids ~ region", "poisson")]),
+        (("owner", "region"), [("owner ~ region", "bernoulli")]),
+        (("flag",), [("flag ~ 1", "bernoulli")]),
+        (("region", "fixed"), [("region ~ 1", "categorical")]),
+        (("height", "when", "lists"), [("height ~ 1", "gaussian")]),
+        (
+            ("height", "odd name"),
+            [("height ~ 1", "gaussian"), ("`odd name` ~ height", "gaussian")],
+        ),
+    ],
+)
+def test_models_suit_the_columns(names, expected):
+    assert models(guessed(*names)) == expected
+
+
+def test_ids_texts_and_twins_are_left_out():
+    study = guessed("person_id", "name", "money", "height", log_money=np.log(COLUMNS["money"]))
+    assert study["data"]["id"] == "person_id"
+    assert study["data"]["drop"] == ["name", "log_money"]
+    study = guessed("height", minus=-COLUMNS["height"])
+    assert study["data"]["drop"] == ["minus"]
+
+
+def test_names_and_paths_with_quotes_are_toml():
+    frame = pd.DataFrame({"height": COLUMNS["height"], 'a "b" \\c': COLUMNS["name"]})
+    study = tomllib.loads(guessed_text("study.toml", 'my "people" \\x.csv', frame))
+    assert study["data"]["file"] == 'my "people" \\x.csv'
+    assert study["data"]["drop"] == ['a "b" \\c']
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["annual income", "my var (x)", "$cost$", "💶", 'a "b" \\c', "two\nlines", "1st", "class"],
+)
+def test_names_that_are_no_identifiers_are_modelled(name):
+    frame = pd.DataFrame({name: COLUMNS["money"], "region": COLUMNS["region"]})
+    text = guessed_text("study.toml", "people.csv", frame)
+    (formula,) = (one["formula"] for one in tomllib.loads(text)["model"])
+    assert parse(formula).response == name
+    assert "Left out" not in text
+    # The commented choices are TOML too.
+    found = re.search(r"^# (guesses\..*)$", text, re.MULTILINE)
+    assert list(tomllib.loads(found[1])["guesses"]) == [name]
+
+
+def test_names_that_no_formula_can_write_are_named():
+    frame = pd.DataFrame({"height": COLUMNS["height"], "a`b\n": COLUMNS["money"]})
+    text = guessed_text("study.toml", "people.csv", frame)
+    assert models(tomllib.loads(text)) == [("height ~ 1", "gaussian")]
+    assert r"# Left out of the plan: 'a`b\n'. A formula cannot write" in text
+    with pytest.raises(sr.DataError, match=r"Left out of the plan: 'a`b\\n'.*rename it"):
+        guessed_text("study.toml", "people.csv", frame[["a`b\n"]])
+
+
+def test_a_table_without_anything_to_model_is_refused():
+    with pytest.raises(sr.DataError, match="No column looks as if it could be modelled"):
+        guessed("name", "fixed")

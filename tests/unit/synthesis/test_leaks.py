@@ -1,0 +1,142 @@
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.cases import gaussian_draws
+
+import synrisk as sr
+from synrisk.synthesis.leaks import determines
+
+RNG = np.random.default_rng(0)
+N = 80
+INCOME = np.exp(RNG.normal(10, 1, N))
+AGE = RNG.integers(18, 90, N)
+BAND = (AGE // 10).astype(np.int64)
+
+
+def altered(column, n_changed=1):
+    changed = np.array(column, dtype=object if np.asarray(column).dtype.kind in "US" else float)
+    changed[:n_changed] = "typo" if changed.dtype == object else 99.0
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "ordered"),
+    [
+        (INCOME, np.log(INCOME), True),  # a transform
+        (-INCOME, np.log(INCOME), True),  # a falling one
+        (INCOME**0.3 + 1, np.log(INCOME), True),  # one without a name
+        (INCOME, np.round(np.log(INCOME), 2), True),  # of rounded values
+        (np.round(INCOME, -2), np.log(INCOME), True),  # nearly one
+        (altered(INCOME), np.log(INCOME), True),  # but for one record
+        (np.array([f"{v:.2f}" for v in INCOME]), np.log(INCOME), True),  # written as text
+        (INCOME[:6], np.log(INCOME[:6]), True),  # of few records
+        (np.array([f"level {b}" for b in BAND]), BAND, False),  # a recoding
+        (altered([f"level {b}" for b in BAND]), BAND, False),  # but for a typo
+        (BAND * 7 % 11, BAND, True),  # a recoding out of order
+        (AGE, BAND, True),  # the values that the bands were made of
+        (AGE, BAND, False),
+        (pd.Series(pd.to_datetime("2000-01-01") + pd.to_timedelta(AGE, "D")), AGE, True),
+        (pd.Series(np.where(RNG.random(N) < 0.6, np.nan, INCOME)), np.log(INCOME), True),
+    ],
+)
+def test_what_gives_a_variable_away(column, values, ordered):
+    assert determines(pd.Series(column), np.asarray(values), ordered=ordered)
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "ordered"),
+    [
+        (RNG.permutation(N), np.log(INCOME), True),  # an id: merely all different
+        (np.array([f"id{i}" for i in range(N)]), BAND, False),
+        (RNG.normal(size=N), np.log(INCOME), True),
+        (INCOME + RNG.normal(scale=INCOME.std() / 50, size=N), np.log(INCOME), True),  # correlated
+        (BAND, AGE, True),  # coarser
+        (np.zeros(N), AGE, True),
+        (RNG.integers(0, 2, N), RNG.integers(0, 2, N), False),
+        (pd.Series([None] * N), AGE, True),
+        (pd.Series(["a", 1] * (N // 2)), AGE, True),  # no order
+        (np.r_[1, np.zeros(N - 1)], np.r_[1, np.zeros(N - 1)], True),  # one case: may be chance
+    ],
+)
+def test_what_does_not(column, values, ordered):
+    assert not determines(pd.Series(column), np.asarray(values), ordered=ordered)
+
+
+def test_good_predictors_in_small_tables_are_not_refused():
+    refused = 0
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        values = rng.normal(size=25)
+        column = pd.Series(3 * values + 0.3 * rng.normal(size=25))
+        refused += determines(column, values, ordered=True)
+    assert refused <= 3  # a correlation of 0.995: once in a hundred would be too often
+
+
+def test_small_tables_are_not_refused_by_chance():
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        column, values = pd.Series(rng.normal(size=6)), rng.normal(size=6)
+        assert not determines(column, values, ordered=True)
+
+
+@pytest.fixture(name="data")
+def make_data():
+    return pd.DataFrame({"Income": INCOME, "LogIncome": np.log(INCOME), "Age": AGE})
+
+
+def synthesizer_of(data):
+    draws = gaussian_draws(10, ("Intercept",), (10.0,))
+    return sr.Synthesizer.from_draws(sr.Regression("LogIncome ~ 1"), data, draws)
+
+
+def synthetic(data, **columns):
+    return pd.DataFrame({"LogIncome": RNG.normal(10, 1, len(data)), **columns})
+
+
+def test_the_raw_twin_in_a_release_is_refused_by_name(data):
+    release = synthetic(data, Income=INCOME, Age=AGE)
+    with pytest.raises(sr.DisclosureError, match="'Income' gives the synthesized 'LogIncome' away"):
+        sr.attribute_risk(synthesizer_of(data), release)
+    with pytest.raises(sr.DisclosureError, match="Synthetic dataset 2"):
+        sr.attribute_risk(synthesizer_of(data), [synthetic(data), release])
+
+
+def test_shuffled_rows_and_other_names_do_not_hide_it(data):
+    shuffled = synthetic(data, Income=INCOME).sample(frac=1.0, random_state=1)
+    renamed = synthetic(data, Whatever=INCOME)
+    moved = synthetic(data, Whatever=INCOME).sample(frac=0.9, random_state=1)  # index intact
+    without_labels = synthetic(data, Income=INCOME).sample(frac=0.9, random_state=1)
+    for release in (shuffled, renamed, moved, without_labels.reset_index(drop=True)):
+        with pytest.raises(sr.DisclosureError):
+            sr.attribute_risk(synthesizer_of(data), release)
+
+
+def test_new_values_under_an_old_name_are_allowed(data):
+    data["hh"] = data["LogIncome"].rank().astype(int) + 1000
+    fresh = np.random.default_rng(3).permutation(data["hh"])
+    sr.attribute_risk(synthesizer_of(data), synthetic(data, hh=fresh, Age=AGE))
+    with pytest.raises(sr.DisclosureError, match="'hh'"):
+        sr.attribute_risk(synthesizer_of(data), synthetic(data, hh=data["hh"], Age=AGE))
+
+
+def test_a_row_counter_is_allowed(data):
+    data = data.sort_values("LogIncome", ignore_index=True)
+    release = synthetic(data)
+    release["Unnamed: 0"] = np.arange(1, N + 1)
+    sr.attribute_risk(synthesizer_of(data), release)
+
+
+def test_a_column_derived_from_the_synthetic_values_is_allowed(data):
+    release = synthetic(data)
+    release["Income"] = np.exp(release["LogIncome"])
+    sr.attribute_risk(synthesizer_of(data), release)
+
+
+def test_an_id_is_allowed(data):
+    data["CaseID"] = np.arange(N) + 1000
+    release = synthetic(data, CaseID=data["CaseID"], Age=AGE)
+    sr.attribute_risk(synthesizer_of(data), release)
+
+
+def test_the_confidential_twin_may_stay_in_the_confidential_data(data):
+    sr.attribute_risk(synthesizer_of(data), synthetic(data, Age=AGE))

@@ -1,0 +1,476 @@
+"""Limits, and verdicts on made-up and on evaluated records."""
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.cases import one_gaussian, people
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import synrisk as sr
+from synrisk.risk.release_checks import Copies, Distance, ReleaseChecks
+from synrisk.verdict.verdict import FAILED, PASSED, UNJUDGED, LimitReason, judge
+
+PRIOR = 0.1
+BETTER = {FAILED: 0, UNJUDGED: 1, PASSED: 2}
+
+
+def checks(d2=5.0, p_smaller=0.5, copies=0):
+    return ReleaseChecks(
+        (Distance("y", 1, d2, 5.0, p_smaller),), (Copies(1, 1000, copies, copies, 0.0, 0.0),)
+    )
+
+
+def records(probability, mcse=0.0, reliable=True):
+    """A row a record, of one variable y that is more probable than the joint."""
+    probability = np.asarray(probability, dtype=np.float64)
+    return pd.DataFrame(
+        {
+            "probability": probability,
+            "prior": PRIOR,
+            "mcse": mcse,
+            "log_odds_range": 10 * probability,
+            "log_odds_range_mcse": 10 * np.asarray(mcse),
+            "reliable": reliable,
+            "probability_y": 2 * probability,
+            "mcse_y": 2 * np.asarray(mcse),
+        },
+        index=pd.Index([f"case{i}" for i in range(len(probability))]),
+    )
+
+
+def verdict(table, checked=None, n_records=None, **limits):
+    prior = np.full((len(table), 1), 2 * PRIOR)
+    checked = checks() if checked is None else checked
+    n_records = len(table) if n_records is None else n_records
+    return judge(sr.Criteria(**limits), table, prior, ("y",), checked, n_records)
+
+
+LIMITS = [
+    ({"probability": 0.2}, 0.2),
+    ({"lift": 2}, 0.2),
+    ({"log_odds_range": 2}, 0.2),
+    ({"variables": sr.Criteria(probability=0.4)}, 0.2),
+    ({"variables": {"y": sr.Criteria(lift=2)}}, 0.2),
+]
+
+
+@pytest.mark.parametrize(("limits", "at"), LIMITS)
+def test_a_record_at_the_limit_is_within_and_one_above_is_over(limits, at):
+    assert verdict(records([0.05, at]), **limits).outcome == "passed"
+    assert verdict(records([0.05, at * (1 + 1e-12)]), **limits).outcome == "passed"  # rounding
+    assert verdict(records([0.05, at * (1 + 1e-7)]), **limits).outcome == "failed"
+
+
+@pytest.mark.parametrize(("limits", "at"), LIMITS)
+def test_a_record_whose_error_reaches_over_the_limit_is_undecided(limits, at):
+    for value in (at - 0.01, at + 0.01):
+        assert verdict(records([0.05, value], 0.0052), **limits).outcome == "cannot be judged"
+    assert verdict(records([0.05, at - 0.01], 0.0051), **limits).outcome == "passed"
+    assert verdict(records([0.05, at + 0.01], 0.0051), **limits).outcome == "failed"
+
+
+@pytest.mark.parametrize(("limits", "at"), LIMITS)
+def test_nothing_unknown_passes(limits, at):
+    for table in (
+        records([0.05, np.nan]),
+        records([0.05, 0.05], [0.0, np.nan]),
+        records([0.05, 0.05], reliable=[True, False]),
+        records([0.05, 2 * at], reliable=[True, False]),
+    ):
+        assert verdict(table, **limits).outcome == "cannot be judged"
+    assert verdict(records([2 * at, np.nan]), **limits).outcome == "failed"
+
+
+def test_a_share_of_the_records_may_exceed_a_limit():
+    for n_over, outcome in ((29, "passed"), (30, "failed")):  # 0.29 · 100 is below 29
+        table = records([0.3] * n_over + [0.05] * (100 - n_over))
+        assert verdict(table, probability=0.2, share=0.29).outcome == outcome
+    table = records([0.3] * 28 + [0.05] * 72, reliable=[True] * 98 + [False] * 2)
+    assert verdict(table, probability=0.2, share=0.29).outcome == "cannot be judged"
+    assert verdict(table, probability=0.2, share=0.3).outcome == "passed"
+    assert verdict(table, probability=0.2, share=0.27).outcome == "failed"
+
+
+def test_limits_are_judged_by_themselves_and_all_must_hold():
+    table = records([0.25] + [0.05] * 99)
+    judged = verdict(table, probability=0.2, lift=3, variables=sr.Criteria(probability=0.6))
+    assert [reason.outcome for reason in judged.reasons] == ["failed", "passed", "passed", "passed"]
+    assert judged.outcome == "failed"
+    assert verdict(table, probability=0.3, lift=3).outcome == "passed"
+    # The share of the joint is not that of a variable.
+    limits = {"probability": 0.2, "share": 0.01, "variables": sr.Criteria(probability=0.4)}
+    assert verdict(table, **limits).outcome == "failed"
+
+
+def test_records_that_were_not_evaluated_are_undecided():
+    table = records([0.05] * 30)
+    judged = verdict(table, n_records=40, probability=0.2)
+    assert judged.outcome == "cannot be judged"
+    assert judged.reasons[0].undecided == {"not evaluated": 10}
+    assert verdict(table, n_records=40, probability=0.2, share=0.25).outcome == "passed"
+    assert verdict(records([0.3]), n_records=40, probability=0.2).outcome == "failed"
+    assert judged.sentences()[0].startswith("For none of the 30 people evaluated (there are 40) ")
+    over = verdict(records([0.3] * 15 + [0.05] * 15), n_records=40, probability=0.2, share=0.1)
+    assert over.sentences()[0] == (
+        "For 15 of the 30 people evaluated (there are 40) (50 %) an intruder's probability of the "
+        "true values exceeds 0.2; it may for 10 % of all; for 10 this cannot be said (not "
+        "evaluated)."
+    )
+    nearly = verdict(records([0.3] * 15 + [0.05] * 22), n_records=40, probability=0.2)
+    words = nearly.sentences(sharing=True)[0]
+    assert words.startswith("For about 20 of the people evaluated (nearly all 40) an intruder's")
+
+
+@pytest.mark.parametrize(("n_over", "share"), [(9, 0.08), (3, 0.02), (95, 0.96), (96, 0.95)])
+def test_a_share_and_an_outcome_do_not_give_a_small_count_away(n_over, share):
+    table = records([0.3] * n_over + [0.05] * (100 - n_over))
+    words = verdict(table, probability=0.2, share=share).sentences(sharing=True)
+    told = next(one for one in words if "exceeds" in one)
+    bound = "more than" if n_over > 100 * share else "at most"
+    assert told.startswith(f"For {bound} the allowed share of 100 people an intruder's probab")
+    assert "fewer than" not in told
+
+
+def test_a_release_that_is_not_of_the_models_cannot_be_judged_but_may_fail():
+    for bad in (checks(200.0, 1.0), checks(0.0, 0.0), checks(copies=500)):
+        judged = verdict(records([0.05] * 20), bad, probability=0.2)
+        assert judged.outcome == "cannot be judged"
+        assert judged.sentences()[0] == " ".join(bad.failures)
+        assert "fails 1 check that it came from" in judged.sentences(sharing=True)[0]
+        assert verdict(records([0.3] * 20), bad, probability=0.2).outcome == "failed"
+
+
+def test_a_release_that_could_not_be_checked_passes_only_where_the_criteria_say_so():
+    unknown, known = checks(np.nan, np.nan), checks()
+    judged = verdict(records([0.05]), unknown, probability=0.2)
+    assert judged.outcome == "cannot be judged"
+    assert "could not be checked for y." in judged.sentences()[0]
+    accepted = verdict(records([0.05]), unknown, probability=0.2, unchecked_release="accept")
+    assert accepted.outcome == "passed"
+    assert "for y. The criteria accept that." in accepted.sentences()[-1]
+    # A dataset that was compared does not speak for one that was not.
+    second = replace(unknown.distances[0], dataset=2)
+    both = ReleaseChecks((*known.distances, second), known.copied_rows)
+    judged = verdict(records([0.05]), both, probability=0.2)
+    assert judged.outcome == "cannot be judged"
+    assert "for y in dataset 2." in judged.sentences()[0]
+    # What was found against a release is not accepted with it.
+    copied = ReleaseChecks(unknown.distances, checks(copies=500).copied_rows)
+    judged = verdict(records([0.05]), copied, probability=0.2, unchecked_release="accept")
+    assert judged.outcome == "cannot be judged"
+
+
+def test_sentences():
+    table = records([0.3] * 12 + [0.05] * 5114, reliable=[True] * 5123 + [False] * 3)
+    judged = verdict(
+        table, probability=0.2, lift=4, share=0.002, variables={"y": sr.Criteria(lift=5)}
+    )
+    assert "\n".join(judged.sentences()) == (
+        "For 12 of 5,126 people (0.234 %) an intruder's probability of the true values exceeds "
+        "0.2; it may for 0.2 % of them; for 3 this cannot be said (not reliable).\n"
+        "For none of 5,126 people does the release multiply an intruder's probability of the true "
+        "y by more than 5; for 3 this cannot be said (not reliable).\n"
+        "For none of 5,126 people does the release multiply an intruder's probability of the true "
+        "values by more than 4; it may for 0.2 % of them; for 3 this cannot be said (not "
+        "reliable).\n"
+        "The release looks as if it came from these models, which the risk assumes."
+    )
+    assert str(judged).splitlines()[0] == "Failed."
+    assert repr(judged) == "<Verdict: failed; 3 limits>"
+    ranges = verdict(records([0.3] * 20), log_odds_range=2)
+    assert ranges.sentences()[0] == (
+        "For all 20 people the release moves an intruder's log odds between guesses by more than "
+        "2; it may for nobody."
+    )
+
+
+def test_a_limit_below_the_prior_is_said_to_be_hopeless():
+    judged = verdict(records([0.3] * 20 + [0.01] * 20), variables=sr.Criteria(probability=0.15))
+    assert judged.reasons[0].n_before == 20
+    said = "For 20 of these the prior over so few guesses exceeds it already, before the release."
+    assert judged.sentences()[0].endswith(said)
+    assert "There the prior" in judged.sentences(sharing=True)[0]
+
+
+COUNTS = st.integers(1, 60).flatmap(
+    lambda n: st.tuples(st.just(n), st.integers(0, n)).flatmap(
+        lambda pair: st.tuples(
+            st.just(pair[0]), st.just(pair[1]), st.integers(0, pair[0] - pair[1])
+        )
+    )
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(COUNTS, st.sampled_from([0.0, 0.5]))
+def test_no_small_count_is_shared(counts, share):
+    n, n_over, n_undecided = counts
+    n_within = n - n_over - n_undecided
+    table = records(
+        [0.9] * n_over + [0.05] * (n - n_over),
+        reliable=[True] * (n - n_undecided) + [False] * n_undecided,
+    )
+    judged = verdict(table, probability=0.25, share=share)
+    shared = judged.to_json(sharing=True)["reasons"][0]
+    words = shared["sentence"]
+    assert words in judged.sentences(sharing=True)
+    said = words.replace("0.25", "").replace("fewer than 10", "").replace("50 % of them", "")
+    numbers = [int(word) for word in re.findall(r"\b\d+\b", said)]
+    assert all(number >= 10 and (number == n or number % 10 == 0) for number in numbers)
+    assert all(number == n or n - number >= 10 for number in numbers)
+    for count in (shared["n_over"], shared["n_undecided"]):
+        assert count is None or count in numbers or (count == 0 and judged.outcome == "passed")
+    if None not in (shared["n_over"], shared["n_undecided"]) and judged.outcome != "passed":
+        assert n_within >= 10  # or it would follow by subtraction
+    assert not any(label in words for label in table.index)
+    if judged.outcome != "passed" or share:
+        assert shared["n_over"] is None or 10 <= shared["n_over"] <= n - 10
+        assert shared["n_over"] is None or abs(shared["n_over"] - n_over) <= 10
+    if n_over == n_within == 0 and n >= 10:
+        assert "for others this cannot be said" in words
+
+
+VALUES = st.lists(st.floats(0.0, 0.5), min_size=1, max_size=12)
+
+
+@settings(max_examples=200, deadline=None)
+@given(VALUES, st.floats(0, 0.1), st.floats(1.0, 20.0), st.floats(0.0, 0.4))
+def test_larger_errors_never_turn_a_verdict_round(values, error, factor, share):
+    one = verdict(records(values, error), probability=0.2, share=share).outcome
+    other = verdict(records(values, error * factor), probability=0.2, share=share).outcome
+    assert other in (one, "cannot be judged")
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    VALUES,
+    st.floats(0, 0.1),
+    st.floats(0.01, 1.0),
+    st.floats(0.0, 1.0),
+    st.floats(0.0, 0.9),
+    st.floats(0.0, 1.0),
+    st.sampled_from(["probability", "lift", "log_odds_range"]),
+)
+def test_a_higher_limit_or_share_never_worsens_the_verdict(
+    values, error, limit, raised, share, more, measure
+):
+    table = records(values, error)
+    higher = min(1.0, limit + raised * (1.0 - limit))
+    one = verdict(table, **{measure: limit}, share=share).outcome
+    assert BETTER[verdict(table, **{measure: higher}, share=share).outcome] >= BETTER[one]
+    larger = share + more * (0.99 - share) if share < 0.99 else share
+    assert BETTER[verdict(table, **{measure: limit}, share=larger).outcome] >= BETTER[one]
+
+
+def test_records_names_those_over_a_limit_and_the_undecided():
+    table = records([0.3, 0.05, 0.05], reliable=[True, True, False])
+    judged = verdict(table, probability=0.2, variables=sr.Criteria(lift=5))
+    assert judged.records.to_dict("index") == {
+        "case0": {"probability": "over", "lift_y": "within"},
+        "case2": {"probability": "undecided", "lift_y": "undecided"},
+    }
+    changed = judged.records
+    changed.loc[:, "probability"] = "within"
+    assert judged.records.loc["case0", "probability"] == "over"
+
+
+@pytest.mark.parametrize(
+    "criteria",
+    [
+        sr.Criteria(probability=0.2, lift=2, share=0.1, name="ours"),
+        sr.Criteria(variables={"y": sr.Criteria(lift=2, share=0.1), "share": sr.Criteria(lift=3)}),
+        sr.Criteria.named("cell-of-5"),
+        sr.Criteria(lift=2, unchecked_release="accept"),
+    ],
+)
+def test_criteria_come_back_from_json(criteria):
+    assert sr.Criteria.from_json(json.loads(json.dumps(criteria.to_json()))) == criteria
+
+
+def test_json_holds_no_label_and_comes_back():
+    criteria = sr.Criteria(lift=2, variables={"y": sr.Criteria(probability=0.5)}, name="ours")
+    judged = judge(criteria, records([0.3] * 3), np.full((3, 1), 0.2), ("y",), checks(), 3)
+    text = json.dumps(judged.to_json(), allow_nan=False)
+    assert "case" not in text
+    stored = json.loads(text)
+    assert stored["outcome"] == "failed"
+    assert stored["criteria"]["name"] == "ours"
+    assert [one["outcome"] for one in stored["reasons"]] == ["failed", "failed", "passed"]
+    assert stored["reasons"][0]["n_over"] == 3
+    assert judged.to_json(sharing=True)["reasons"][0]["n_records"] is None
+
+
+MISTAKES = {
+    "no limit": (lambda: sr.Criteria(), "there is no limit"),
+    "negative": (lambda: sr.Criteria(probability=-0.1), "must be a number from 0 to 1; got -0.1"),
+    "above one": (lambda: sr.Criteria(probability=20), "must be a number from 0 to 1; got 20"),
+    "a bool": (lambda: sr.Criteria(lift=True), "lift must be a number above 0"),
+    "text": (lambda: sr.Criteria(lift="2"), "lift must be a number above 0 .* got '2'"),
+    "lift of 0": (lambda: sr.Criteria(lift=0), "lift must be a number above 0"),
+    "nan": (lambda: sr.Criteria(log_odds_range=np.nan), "log_odds_range must be"),
+    "infinite": (lambda: sr.Criteria(lift=np.inf), "lift must be"),
+    "share in percent": (lambda: sr.Criteria(lift=2, share=5), "share must be a share"),
+    "no share": (lambda: sr.Criteria(lift=2, share=None), "share must be a share"),
+    "share of nothing": (
+        lambda: sr.Criteria(share=0.1, variables=sr.Criteria(lift=2)),
+        "put it beside a limit",
+    ),
+    "a number for a variable": (
+        lambda: sr.Criteria(variables={"y": 0.2}),
+        r"variables\['y'\] must be a Criteria",
+    ),
+    "an empty dict": (lambda: sr.Criteria(lift=2, variables={}), "got an empty dict"),
+    "a list": (lambda: sr.Criteria(lift=2, variables=["y"]), "got a list"),
+    "range of a variable": (
+        lambda: sr.Criteria(variables={"y": sr.Criteria(log_odds_range=2)}),
+        "log_odds_range is of the joint guesses",
+    ),
+    "variables of a variable": (
+        lambda: sr.Criteria(variables={"y": sr.Criteria(variables=sr.Criteria(lift=2))}),
+        "no variables of their own",
+    ),
+    "a name that is no text": (lambda: sr.Criteria(lift=2, name=3), "name must be text"),
+    "a policy that is not there": (lambda: sr.Criteria.named("cell-of-6"), "Did you mean 'cell-of"),
+    "unknown variable": (
+        lambda: verdict(records([0.1]), variables={"yy": sr.Criteria(lift=2)}),
+        "'yy', which is not synthesized. Did you mean 'y'?",
+    ),
+    "a dict for criteria": (
+        lambda: judge({"lift": 2}, records([0.1]), np.ones((1, 1)), ("y",), checks(), 1),
+        "verdict takes criteria",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes(mistake):
+    wrong, message = MISTAKES[mistake]
+    with pytest.raises(sr.OptionError, match=message):
+        wrong()
+
+
+POLICIES = """\
+[public-use]
+probability = 0.2
+lift = 2
+share = 0.001  # one in a thousand
+variables.LogIncome = { probability = 0.5 }
+
+[on-site]
+lift = 5
+unchecked_release = "accept"
+[on-site.variables]
+lift = 5
+"""
+
+
+def test_policies_are_read_by_name(tmp_path):
+    path = tmp_path / "policies.toml"
+    path.write_text(POLICIES, encoding="utf-8")
+    assert sr.Criteria.from_toml(path, "public-use") == sr.Criteria(
+        probability=0.2,
+        lift=2,
+        share=0.001,
+        variables={"LogIncome": sr.Criteria(probability=0.5)},
+        name="public-use",
+    )
+    assert sr.Criteria.from_toml(str(path), "on-site") == sr.Criteria(
+        lift=5, variables=sr.Criteria(lift=5), unchecked_release="accept", name="on-site"
+    )
+    with pytest.raises(sr.OptionError, match="holds 2 policies; choose one by name="):
+        sr.Criteria.from_toml(path)
+    with pytest.raises(sr.OptionError, match=r"no policy 'onsite'\. Did you mean 'on-site'"):
+        sr.Criteria.from_toml(path, "onsite")
+    path.write_text("[only]\nlift = 2\n", encoding="utf-8")
+    assert sr.Criteria.from_toml(path).name == "only"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("lift = 2\n", "line 1, lift: stands outside a policy"),
+        ("# none\n", "holds no policy"),
+        ("[a]\n\nlifts = 2\n", "line 3, a.lifts: there is no such setting. Did you mean 'lift'"),
+        ("[a]\nlift = 2\nprobability = 20\n", "line 3, a.probability: must be a number from 0 to"),
+        ('[a]\nlift = "2"\n', "line 2, a.lift: must be a number above 0"),
+        ("[a]\nlift = true\n", "line 2, a.lift: must be a number above 0"),
+        ("[a]\nlift = nan\n", "line 2, a.lift: must be a number above 0"),
+        ('[a]\nlift = 2\nunchecked_release = "pass"\n', "line 3, a.unchecked_release: must be one"),
+        ("[a]\nvariables = { unchecked_release = 1 }\n", "unchecked_release: is of the whole"),
+        ("\n[a]\n", "line 2, a: there is no limit"),
+        ("[a]\nvariables = 3\n", r"line 2, a.variables: must be a table"),
+        ("[a]\n[a.variables.y]\nlog_odds_range = 1\n", "line 3, a.variables.y.log_odds_range: is"),
+        ("[a]\nvariables = { y = { shar = 1 } }\n", "line 2, a.variables.y.shar: there is no such"),
+        ("[a]\nvariables = { y = {} }\n", "line 2, a.variables.y: there is no limit"),
+        ("[a]\nvariables = {}\n", "line 2, a.variables: there is no limit"),
+    ],
+)
+def test_mistakes_in_a_file_are_named_by_line_and_key(tmp_path, text, message):
+    path = tmp_path / "policies.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(sr.SettingsError, match=message):
+        sr.Criteria.from_toml(path)
+
+
+def test_built_in_policies():
+    assert sr.Criteria.named("cell-of-5").probability == 0.2
+    assert sr.Criteria.named("cell-of-11").for_variable("any").probability == 0.09
+
+
+def fitted():
+    synthesizer = sr.fit(sr.Regression("b ~ x"), people(200), seed=1)
+    return synthesizer, synthesizer.synthesize(m=1, seed=2)
+
+
+def test_verdicts_on_a_release():
+    synthesizer, release = fitted()
+    risk = sr.attribute_risk(synthesizer, release)
+    at = risk.records["lift"].max()
+    limits = sr.Criteria(probability=0.5, lift=at, variables={"b": sr.Criteria(lift=at)})
+    assert risk.verdict(limits).outcome == "passed"
+    failed = risk.verdict(sr.Criteria(lift=at * (1 - 1e-6)))
+    assert failed.outcome == "failed"
+    assert list(failed.records.index) == [risk.records["lift"].idxmax()]
+    some = sr.attribute_risk(synthesizer, release, records=[0, 1])
+    assert some.verdict(limits).outcome == "cannot be judged"
+    unchecked = sr.attribute_risk(synthesizer, release, diagnostics=False).verdict(limits)
+    assert unchecked.outcome == "cannot be judged"
+    assert "diagnostics=False" in " ".join(unchecked.sentences())
+    copied = sr.attribute_risk(synthesizer, synthesizer.data).verdict(sr.Criteria(lift=2))
+    assert copied.outcome == "cannot be judged"
+
+
+def test_lift_of_a_variable_is_over_its_own_prior():
+    synthesizer, release = fitted()
+    risk = sr.attribute_risk(synthesizer, release, intruder_prior=sr.TruthFactor(5))
+    prior = risk.summary().loc["b", "prior"]
+    at = (risk.records["probability_b"] / prior).max()
+    for factor, outcome in ((1.0, "passed"), (1 - 1e-6, "failed")):
+        limits = sr.Criteria(variables=sr.Criteria(lift=at * factor))
+        assert risk.verdict(limits).outcome == outcome
+
+
+def test_the_papers_estimator_gives_no_error_so_no_verdict():
+    synthesizer, release = one_gaussian()
+    risk = sr.attribute_risk(synthesizer, release, estimator="paper")
+    judged = risk.verdict(sr.Criteria(probability=0.99))
+    assert judged.outcome == "cannot be judged"
+    [reason] = [one for one in judged.reasons if isinstance(one, LimitReason)]
+    assert reason.undecided == {"the Monte-Carlo error is not known": 40}
+
+
+def test_with_several_datasets_shared_counts_are_coarser():
+    table, prior = records([0.3] * 68 + [0.05] * 932), np.full((1000, 1), 2 * PRIOR)
+    told = {
+        m: judge(sr.Criteria(probability=0.2), table, prior, ("y",), checks(), 1000, m)
+        .sentences(sharing=True)[0]
+        for m in (1, 5, 20)
+    }  # fmt: skip
+    assert told[1].startswith("For about 70 of 1,000 people")
+    assert told[5].startswith("For about 50 of 1,000 people")
+    assert told[20].startswith("For fewer than 200 of 1,000 people")
