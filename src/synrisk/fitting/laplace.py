@@ -259,7 +259,7 @@ def _check_resolution(problem: Problem, mode: FloatArray) -> None:
         float(np.sum((part.omega[:, None] * part.y[:, None] * (part.matrix @ coefficients)) ** 2))
         for part in problem.rows
     )
-    if problem.family.is_classification or problem.family.on_response_scale:
+    if problem.family.is_classification or problem.family.identity_link:
         return
     if np.finfo(np.float64).eps * math.sqrt(total) > _RESOLUTION:
         raise FitError(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from synrisk.base.arrays import FloatArray
 from synrisk.base.errors import PriorError, listed, nearest
 from synrisk.models.design import DesignColumn
+from synrisk.models.families import Auxiliary
 from synrisk.models.priors import Conjugate, Exponential, Normal, PriorSpec
 
 _SCALE = 2.5  # rstanarm's, in standard deviations
@@ -40,7 +41,7 @@ def resolve_priors(
     spec: PriorSpec,
     columns: Sequence[DesignColumn],
     names: Sequence[str],
-    auxiliary: Sequence[str],
+    auxiliary: Sequence[Auxiliary],
     scales: Scales,
     what: str,
 ) -> tuple[Normal | Exponential, ...] | Conjugate:
@@ -55,7 +56,7 @@ def resolve_priors(
     names
         The coefficients' names: the columns in order, for each linear predictor.
     auxiliary
-        The auxiliary parameters' names.
+        The auxiliary parameters.
     scales
         What the defaults are scaled by.
     what
@@ -69,18 +70,18 @@ def resolve_priors(
         for column, spread in zip(columns, scales.columns, strict=True)
     ]
     priors: list[Normal | Exponential] = [*defaults * n_predictors]
-    priors += [Exponential(1.0 / scales.spread)] * len(auxiliary)
+    priors += [Exponential(1.0 / own.default_mean(scales.spread)) for own in auxiliary]
     if not isinstance(spec, Mapping):
         return tuple(priors)
     # A column's name stands for all its coefficients, "level:column" for one.
     known = [{name, str(columns[k % len(columns)])} for k, name in enumerate(names)]
-    known += [{name} for name in auxiliary]
+    known += [{own.name} for own in auxiliary]
     general = {str(column) for column in columns}
     for name in sorted(spec, key=lambda name: name not in general):  # the specific ones last
         prior = spec[name]
         chosen = [k for k, own in enumerate(known) if name in own]
         if not chosen:
-            public = [*(column.public for column in columns), *auxiliary]
+            public = [*(column.public for column in columns), *(own.name for own in auxiliary)]
             raise PriorError(
                 f"{what}: prior= names {name!r}, which is no parameter of this model."
                 f"{nearest(name, public)} It has {listed(public)}."

@@ -134,7 +134,7 @@ def fit_regression(
     standardisation = Standardisation.of(matrix, intercept)
     standardised = standardisation.apply(matrix)
     inflation = variance_inflation(standardised, design.columns, what)
-    if family.on_response_scale:
+    if family.identity_link:
         centre = intercept is not None
         refuse_certain_response(standardised[counting], y[counting], what, centre=centre)
     scales = _scales(family, y, standardisation)
@@ -165,7 +165,7 @@ def fit_regression(
             f"(k̂ = {fitted.khat:.2f}, effective draws {fitted.ess:.0f} of {n_draws:,}). "
             + (
                 f"Use {setting('engine', 'auto')}, which draws gaussian models exactly."
-                if family.on_response_scale
+                if family.exact
                 else "Merge rare levels, leave predictors out, or narrow the priors; or draw it by "
                 f"MCMC elsewhere and use {_GIVEN_DRAWS}."
             )
@@ -421,7 +421,7 @@ class _Task:
             n_rows = sum(len(part.y) for part in rows)
             return nuts(problem, self.start(), len(numbers.u), _nuts_seed(numbers, n_rows))
         fitted = laplace(problem, self.start(), numbers, judged)
-        if self.family.on_response_scale:  # k̂ does not see a second mode or a tail that was missed
+        if self.family.exact:  # k̂ does not see a second mode or a tail that was missed
             sums = self.sums(rows, executor)
             exact = GaussianPosterior.of(sums, problem.prior, self.scales.spread)
             fitted = replace(fitted, reliable=fitted.reliable and exact.agrees(fitted))
@@ -470,8 +470,8 @@ class _Task:
         start = np.zeros((self.n_predictors, self.n_columns))
         if self.standardisation.intercept is not None:
             start[:, self.standardisation.intercept] = self.scales.centre
-        logs = np.full(len(self.family.auxiliary), math.log(self.scales.spread))
-        return np.concatenate([start.ravel(), logs])
+        means = [own.default_mean(self.scales.spread) for own in self.family.auxiliary]
+        return np.concatenate([start.ravel(), np.array([math.log(mean) for mean in means])])
 
     @property
     def _prior(self) -> NormalPrior | ConjugatePrior:
@@ -507,21 +507,21 @@ def _nuts_seed(numbers: CommonNumbers, n_rows: int) -> int:
 
 def _scales(family: Family, y: FloatArray, standardisation: Standardisation) -> Scales:
     centre, spread = 0.0, 1.0
-    if family.on_response_scale and standardisation.intercept is not None:
+    if family.identity_link and standardisation.intercept is not None:
         centre, spread = float(y.mean()), float(y.std(ddof=1))
-    elif family.on_response_scale:
+    elif family.identity_link:
         spread = math.sqrt(float((y * y).mean()))
     return Scales(centre, spread, standardisation.spread)
 
 
 def _engine(asked: str, priors: Priors, family: Family, regression: Regression) -> Engine:
     conjugate_prior = isinstance(priors, Conjugate)
-    if conjugate_prior and not family.on_response_scale:
+    if conjugate_prior and not family.exact:
         raise OptionError(
             f"Formula {regression.formula!r}: the conjugate prior is for gaussian models; give it "
             f"to those alone, as {_OWN_PRIOR}."
         )
-    if asked == "exact" and not family.on_response_scale:
+    if asked == "exact" and not family.exact:
         raise OptionError(
             f"Formula {regression.formula!r}: {setting('engine', 'exact')} is for gaussian models; "
             f"{setting('engine', 'auto')} takes it where it can.",
@@ -534,7 +534,7 @@ def _engine(asked: str, priors: Priors, family: Family, regression: Regression) 
             about=place_of("engine"),
         )
     if asked == "auto":
-        return "exact" if family.on_response_scale else "laplace"
+        return "exact" if family.exact else "laplace"
     return "exact" if asked == "exact" else "nuts" if asked == "nuts" else "laplace"
 
 

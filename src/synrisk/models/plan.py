@@ -66,7 +66,7 @@ class Regression:
                 f"A synthesized variable cannot be called {parsed.response!r}, which names a "
                 "column of the results; rename it."
             )
-        clash = [name for name in parsed.predictors if name in self.distribution.auxiliary]
+        clash = [name for name in parsed.predictors if name in self.distribution.auxiliary_names]
         if clash:
             raise PlanError(
                 f"{self.formula!r}: a predictor cannot be called {clash[0]!r}, which names a "

@@ -83,4 +83,4 @@ def parameter_names(design: Design, family: Family, response: Variable) -> tuple
     codes = family.predictor_levels(response)
     if codes and isinstance(response, Factor):
         columns = [f"{response.levels[code]}:{column}" for code in codes for column in columns]
-    return (*columns, *family.auxiliary)
+    return (*columns, *family.auxiliary_names)

@@ -528,7 +528,7 @@ def _priors_by_model(
         known = {*parameter_names(design, family, variable), *map(str, design.columns)}
         chosen.append({name: prior for name, prior in common.items() if name in known})
         used |= known
-        public |= dict.fromkeys([*(c.public for c in design.columns), *family.auxiliary])
+        public |= dict.fromkeys([*(c.public for c in design.columns), *family.auxiliary_names])
     unknown = [name for name in common if name not in used]
     if unknown:
         raise PriorError(

@@ -9,7 +9,7 @@ import numpy as np
 
 from synrisk.base.errors import FileError
 from synrisk.fitting import CommonNumbers, Fit, Scales, Standardisation
-from synrisk.models.families import FAMILIES, Family
+from synrisk.models.families import Family, is_registered
 from synrisk.models.plan import Regression
 from synrisk.models.posterior import Posterior, parameter_names
 from synrisk.models.priors import prior_from_json, prior_to_json
@@ -127,7 +127,7 @@ def _fit_from_json(stored: Mapping[str, Any], arrays: Mapping[str, Any], k: int)
 
 
 def _registered(family: Family) -> str:
-    if family not in FAMILIES:
+    if not is_registered(family):
         raise FileError(
             f"The family {family.name!r} is not one of synrisk's, so it cannot be saved."
         )

@@ -303,7 +303,7 @@ def _of_regression(
     scale = Scale(
         unit_of(matrix, axis=0),
         float(unit_of(regression.on_model_scale(sides.confidential[regression.response])))
-        if family.on_response_scale
+        if family.identity_link
         else 1.0,
     )
     own = estimate(sides, regression, design, sides.confidential, _OWN, scale)
@@ -381,7 +381,7 @@ def estimate(
     if n <= rank:
         return unknown
     back = _own_scale(scale, p)
-    if family.on_response_scale:
+    if family.exact:  # least squares
         kept = directions[:rank].T
         root = kept / sizes[:rank]
         beta = root @ (root.T @ (x.T @ y))
@@ -390,19 +390,26 @@ def estimate(
         lost = np.linalg.norm(back - back @ kept @ kept.T, axis=1)
         variances[lost > _IN_THE_NULL_SPACE * np.linalg.norm(back, axis=1)] = np.nan
         return Estimates(back @ beta, variances, units_of, float(n - rank))
-    prior = NormalPrior(np.zeros(p * n_predictors), np.full(p * n_predictors, _WIDE), np.empty(0))
+    n_coefficients = p * n_predictors
+    n_parameters = n_coefficients + len(family.auxiliary)  # of these the logs are estimated
+    prior = NormalPrior(np.zeros(n_parameters), np.full(n_parameters, _WIDE), np.empty(0))
+    start = np.zeros((n_predictors, p))
+    if family.identity_link and regression.parsed.intercept:
+        start[:, 0] = y.mean()
+    logs = [math.log(own.default_mean(1.0)) for own in family.auxiliary]
     rows = all_chunks([Rows(x, y, np.ones(n))])
     problem = Problem(family, n_predictors, rows, prior, Serial(), what, 1.0)
     try:
-        mode, precision = find_mode(problem, np.zeros(p * n_predictors))
+        mode, precision = find_mode(problem, np.concatenate([start.ravel(), logs]))
     except FitError:
         if is_own:
             raise
         return unknown
     whole = np.kron(np.eye(n_predictors), back)
-    variances = np.diag(whole @ np.linalg.inv(precision) @ whole.T).copy()
+    covariance = np.linalg.inv(precision)[:n_coefficients, :n_coefficients]
+    variances = np.diag(whole @ covariance @ whole.T).copy()
     variances[variances > np.square(_UNKNOWN * np.linalg.norm(whole, axis=1))] = np.nan
-    return Estimates(whole @ mode, variances, units_of, math.inf)
+    return Estimates(whole @ mode[:n_coefficients], variances, units_of, math.inf)
 
 
 def _own_scale(scale: Standardisation, n_columns: int) -> FloatArray:

@@ -164,6 +164,17 @@ def _log_of_one_more(builder: Any, x: Any) -> Any:
     return _logarithm(builder, _add(builder, x, _constant(1.0)))
 
 
+def _log_gamma(builder: Any, x: Any) -> Any:
+    """Call the C library's for each lane."""
+    kind = ir.FunctionType(ir.DoubleType(), [ir.DoubleType()])
+    function = cgutils.get_or_insert_function(builder.module, kind, "lgamma")
+    for lane in range(N_LANES):
+        place = ir.Constant(ir.IntType(32), lane)
+        number = builder.call(function, [builder.extract_element(x, place)])
+        x = builder.insert_element(x, number, place)
+    return x
+
+
 def _negative(builder: Any, x: Any) -> Any:
     return _subtract(builder, _constant(0.0), x)
 
@@ -234,7 +245,7 @@ for _function, _emit in (
     _register_binary(_function, _emit)
 for _single, _emit_single in (
     (operator.neg, _negative), (abs, _absolute), (math.exp, _exponential), (math.log, _logarithm),
-    (math.log1p, _log_of_one_more),
+    (math.log1p, _log_of_one_more), (math.lgamma, _log_gamma),
 ):  # fmt: skip
     _register_unary(_single, _emit_single)
 

@@ -5,13 +5,23 @@ from __future__ import annotations
 from synrisk.base.errors import OptionError, got, listed, nearest
 from synrisk.models.families.bernoulli import Bernoulli
 from synrisk.models.families.categorical import Categorical
-from synrisk.models.families.family import Family
+from synrisk.models.families.family import Auxiliary, Family
 from synrisk.models.families.gaussian import Gaussian
 from synrisk.models.families.poisson import Poisson
 
 FAMILIES: tuple[Family, ...] = (Gaussian(), Bernoulli(), Categorical(), Poisson())
 
-__all__ = ["FAMILIES", "Bernoulli", "Categorical", "Family", "Gaussian", "Poisson", "family"]
+__all__ = [
+    "FAMILIES",
+    "Auxiliary",
+    "Bernoulli",
+    "Categorical",
+    "Family",
+    "Gaussian",
+    "Poisson",
+    "family",
+    "is_registered",
+]
 
 
 def family(spec: str | Family) -> Family:
@@ -31,3 +41,8 @@ def family(spec: str | Family) -> Family:
             f"got {got(spec)}.{nearest(spec, names)}"
         )
     return names[spec]
+
+
+def is_registered(known: Family) -> bool:
+    """Tell whether a family is found again by its name."""
+    return known in FAMILIES

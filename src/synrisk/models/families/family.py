@@ -1,5 +1,8 @@
 """What a family is: one conditional distribution of a response given its linear predictors.
 
+A family says what it can do by class attributes (`exact`, `identity_link`, `is_continuous`, …), and
+everything else asks for these: no code is written for a particular family.
+
 Arrays broadcast. A linear predictor array has the predictors on its last axis, also where there is
 only one: ``eta.shape == (..., n_predictors)``. Auxiliary parameters (a gaussian's sigma) likewise:
 ``auxiliary.shape == (..., len(family.auxiliary))``. `y` has neither axis. Factors come as codes.
@@ -20,15 +23,42 @@ from synrisk.data.schema import Factor, Variable
 
 
 @dataclass(frozen=True)
+class Auxiliary:
+    """A positive parameter beside the coefficients, with an exponential prior by default.
+
+    Attributes
+    ----------
+    name
+        As users see it.
+    in_response_units
+        Whether it is measured as the response is: its default prior is scaled to the data.
+    prior_mean
+        Of the default prior, in standard deviations of the response or as it is; the search for
+        the posterior mode begins there.
+    """
+
+    name: str
+    in_response_units: bool = False
+    prior_mean: float = 1.0
+
+    def default_mean(self, spread: float) -> float:
+        """Return the default prior's mean, for a response of standard deviation `spread`."""
+        return self.prior_mean * spread if self.in_response_units else self.prior_mean
+
+
+@dataclass(frozen=True)
 class Family(ABC):
     """A conditional distribution; subclasses are registered in ``synrisk.models.families``."""
 
     name: ClassVar[str]
     aliases: ClassVar[tuple[str, ...]] = ()
-    auxiliary: ClassVar[tuple[str, ...]] = ()  # parameters beside the coefficients, all positive
+    auxiliary: ClassVar[tuple[Auxiliary, ...]] = ()
+    # Whether it is the normal linear model with one sigma, whose posterior and predictive density
+    # are known exactly (fitting/normal_prior.py, fitting/conjugate.py).
+    exact: ClassVar[bool] = False
     makes_factor: ClassVar[bool] = False  # the response is a factor whatever its column's type
     is_continuous: ClassVar[bool] = False
-    on_response_scale: ClassVar[bool] = False  # eta is measured as the response is
+    identity_link: ClassVar[bool] = False  # eta is measured as the response is
     is_quadratic: ClassVar[bool] = False  # the log density is of degree two at most in y
     is_classification: ClassVar[bool] = False  # `events` part the records into classes
     is_ordered: ClassVar[bool] = True  # |guess − truth| means something
@@ -40,6 +70,11 @@ class Family(ABC):
     # with eta[cell, predictor, draw] and parameters[parameter, draw] of `kernel_parameters`. Terms
     # of y alone (log y!) may be left out: they are the same at every draw and cancel.
     compiled: ClassVar[tuple[Callable[..., float], Callable[..., float]]]
+
+    @property
+    def auxiliary_names(self) -> tuple[str, ...]:
+        """The names of the auxiliary parameters."""
+        return tuple(parameter.name for parameter in self.auxiliary)
 
     def events(self, y: FloatArray) -> tuple[BoolArray, ...]:
         """Return sets of records that must not be absent where a predictor's level is present.

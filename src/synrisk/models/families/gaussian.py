@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from synrisk.base.arrays import BoolArray, FloatArray
 from synrisk.data.schema import Variable
-from synrisk.models.families.family import Family
+from synrisk.models.families.family import Auxiliary, Family
 
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -31,9 +31,10 @@ class Gaussian(Family):
 
     name: ClassVar[str] = "gaussian"
     aliases: ClassVar[tuple[str, ...]] = ("norm", "normal")
-    auxiliary: ClassVar[tuple[str, ...]] = ("sigma",)
+    auxiliary: ClassVar[tuple[Auxiliary, ...]] = (Auxiliary("sigma", in_response_units=True),)
+    exact: ClassVar[bool] = True
     is_continuous: ClassVar[bool] = True
-    on_response_scale: ClassVar[bool] = True
+    identity_link: ClassVar[bool] = True
     is_quadratic: ClassVar[bool] = True
     wants: ClassVar[str] = "finite numbers"
     compiled: ClassVar[Any] = (_varying, _base)

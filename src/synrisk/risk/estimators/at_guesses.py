@@ -73,7 +73,7 @@ def _fitted(
     model = synthesizer.models[k]
     if not _can_be_fitted(model, estimate):
         return estimate
-    if model.regression.distribution.on_response_scale:
+    if model.regression.distribution.exact:
         return _exact(evaluation, model, block, release, executor)
     guesses = _rows_of_guesses(block)
     sets = [[], *([dataset] for dataset in release)]

@@ -36,9 +36,9 @@ def kinds_of(synthesizer: Synthesizer, method: str, *, with_stacks: bool = False
     kinds = []
     for model in synthesizer.models:
         fitted = model.fit is not None
-        gaussian = model.regression.distribution.on_response_scale
+        exact = model.regression.distribution.exact
         can_stack = fitted or with_stacks
-        best = "exact" if fitted and gaussian else "stacked" if can_stack else "importance"
+        best = "exact" if fitted and exact else "stacked" if can_stack else "importance"
         name = model.regression.response
         if method == "exact" and best != "exact":
             why = "is not gaussian" if fitted else "has draws that were made elsewhere"

@@ -48,7 +48,7 @@ class Spellings:
 
     def __init__(self, family: Family, response: Variable, design: Design) -> None:
         self._columns = design.columns
-        self._auxiliary = family.auxiliary
+        self._auxiliary = family.auxiliary_names
         self._response = response
         by_level = isinstance(response, Factor) and bool(family.predictor_levels(response))
         self._levels: list[Label] = (
