@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -88,13 +88,17 @@ class Regression:
     @property
     def distribution(self) -> Family:
         """The family as an instance."""
-        return resolve_family(self.family)
+        return cast("Family", self.family)
 
     @property
     def parsed(self) -> formulas.Formula:
         """The parsed formula."""
-        parsed: formulas.Formula = self.__dict__["_parsed"]
-        return parsed
+        return cast("formulas.Formula", self.__dict__["_parsed"])
+
+    @property
+    def title(self) -> str:
+        """What messages call the model."""
+        return f"Formula {self.formula!r}"
 
     @property
     def response(self) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
@@ -17,32 +16,22 @@ from synrisk.base.cache import Memory
 from synrisk.base.errors import DataError, OptionError, SyntheticDataError
 from synrisk.base.workers import Executor
 from synrisk.core.likelihood import Nodes
-from synrisk.data.schema import Variable
 from synrisk.fitting import (
     Evidence,
     Fit,
-    Furthest,
     KnownGivenSigma,
     Refit,
     Sums,
+    Table,
     draws_for_moments,
-    evidence_of_regression,
     fit_regression,
-    furthest_records,
-    known_by_sums,
     moments_of_draws,
-    moments_of_regression,
-    nodes_of_regression,
-    refit_regression,
-    sums_of_regression,
 )
 from synrisk.models.design import Design
 from synrisk.models.plan import Regression
 from synrisk.synthesis.confidential import Confidential
 from synrisk.synthesis.fitted_model import Model
 from synrisk.synthesis.release import Released
-
-Table: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 
 
 def rows_of_records(confidential: Confidential, design: Design, regression: Regression) -> Table:
@@ -73,14 +62,7 @@ class Conditioning:
     def refit(self, model: Model, released: Released, executor: Executor) -> Refit:
         """Fit a model again to the confidential records and a dataset."""
         tables = [self._records(model), self._rows(model, released)]
-        return refit_regression(
-            model.regression,
-            self._variable(model),
-            _fit_of(model),
-            model.posterior.names,
-            tables,
-            executor,
-        )
+        return _fit_of(model).refit(tables, model.posterior.names, executor)
 
     def moments(
         self, model: Model, released: Released | None, executor: Executor
@@ -91,25 +73,16 @@ class Conditioning:
         made elsewhere of their own; such draws have a prior that is not known, and weak ones stand
         for it.
         """
-        memory = self.memory if released is None else released.memory
-        return memory.recall(
-            f"moments of {model.regression.response}",
-            lambda: self._moments(model, released, executor),
-        )
 
-    def _moments(
-        self, model: Model, released: Released | None, executor: Executor
-    ) -> tuple[FloatArray, FloatArray] | None:
-        fit = model.fit
-        if fit is None:
-            return self._moments_elsewhere(model, released, executor)
-        if fit.engine == "exact":
-            return self._known(model, released, executor).moments()
-        table = self._records(model) if released is None else self._rows(model, released)
-        near = None if released is None else self.moments(model, None, executor)
-        return moments_of_regression(
-            model.regression, self._variable(model), fit, [table], executor, near
-        )
+        def make() -> tuple[FloatArray, FloatArray] | None:
+            if model.fit is None:
+                return self._moments_elsewhere(model, released, executor)
+            if model.fit.engine == "exact":
+                return self._known(model, released, executor).moments()
+            near = None if released is None else self.moments(model, None, executor)
+            return model.fit.frozen.moments([self._table(model, released)], executor, near)
+
+        return self._memory(released).recall(f"moments of {model.regression.response}", make)
 
     def _moments_elsewhere(
         self, model: Model, released: Released | None, executor: Executor
@@ -119,8 +92,8 @@ class Conditioning:
         posterior, _ = fit_regression(
             model.regression,
             model.design,
-            self._variable(model),
-            *self._rows(model, released),
+            self.confidential.schema.variables[model.regression.response],
+            self._rows(model, released),
             prior="default",
             engine="auto",
             n_draws=draws_for_moments(len(model.posterior.names)),
@@ -132,26 +105,28 @@ class Conditioning:
     def nodes(
         self, model: Model, released: Released | None, reach: float, executor: Executor
     ) -> Nodes:
-        """Return a gaussian model's exact posterior given everybody, and a dataset if any.
+        """Return a model's exact posterior given everybody, and a dataset if any.
 
         `reach` is how far guesses may lie from the truth.
         """
-        fit, own = _fit_of(model), self._sums(model, None, executor)
-        everybody = self._known(model, None, executor)
+        frozen, name = _fit_of(model).frozen, model.regression.response
+        own, everybody = self._sums(model, None, executor), self._known(model, None, executor)
         furthest = self.memory.recall(
-            f"furthest of {model.regression.response}",
-            lambda: self._furthest(model, everybody, own, executor),
+            f"furthest of {name}",
+            lambda: frozen.furthest(everybody, own, self._records(model), executor),
         )
         if released is None:
             return self.memory.recall(
-                f"nodes of {model.regression.response}",
-                lambda: nodes_of_regression(model.regression, fit, everybody, own, furthest, reach),
+                f"nodes of {name}",
+                lambda: frozen.nodes(everybody, own, furthest, reach),
                 given=reach,
             )
         stacked = own + self._sums(model, released, executor)
-        known = known_by_sums(model.regression, self._variable(model), fit, stacked)
-        furthest = furthest.under(known) or self._furthest(model, known, stacked, executor)
-        return nodes_of_regression(model.regression, fit, known, stacked, furthest, reach)
+        known = frozen.known_given_sigma(stacked)
+        bound = furthest.under(known)
+        if bound is None:
+            bound = frozen.furthest(known, stacked, self._records(model), executor)
+        return frozen.nodes(known, stacked, bound, reach)
 
     def evidence(
         self,
@@ -164,14 +139,8 @@ class Conditioning:
         """Return the evidence of all rows, the record at `position` replaced by each guess."""
         matrix, values, omega = self._records(model)
         without = np.where(np.arange(len(omega)) == position, 0.0, omega)
-        return evidence_of_regression(
-            model.regression,
-            self._variable(model),
-            _fit_of(model),
-            [(matrix, values, without), *(self._rows(model, one) for one in datasets)],
-            guesses,
-            executor,
-        )
+        tables = [(matrix, values, without), *(self._rows(model, one) for one in datasets)]
+        return _fit_of(model).evidence(tables, guesses, executor)
 
     def design(self, model: Model, released: Released) -> FloatArray:
         """Return the design of a model for the rows of a synthetic dataset."""
@@ -187,48 +156,26 @@ class Conditioning:
         matrix = self.design(model, released)
         return matrix, released.columns[model.regression.response], np.ones(len(matrix))
 
-    def _variable(self, model: Model) -> Variable:
-        return self.confidential.schema.variables[model.regression.response]
+    def _table(self, model: Model, released: Released | None) -> Table:
+        return self._records(model) if released is None else self._rows(model, released)
+
+    def _memory(self, released: Released | None) -> Memory:
+        return self.memory if released is None else released.memory
 
     def _sums(self, model: Model, released: Released | None, executor: Executor) -> Sums:
-        """Return what a gaussian posterior takes from a dataset, or from everybody."""
-
-        def make() -> Sums:
-            table = self._records(model) if released is None else self._rows(model, released)
-            return sums_of_regression(
-                model.regression, self._variable(model), _fit_of(model), [table], executor
-            )
-
-        memory = self.memory if released is None else released.memory
-        return memory.recall(f"sums of {model.regression.response}", make)
+        """Return what an exact posterior takes from a dataset, or from everybody."""
+        return self._memory(released).recall(
+            f"sums of {model.regression.response}",
+            lambda: _fit_of(model).frozen.sums([self._table(model, released)], executor),
+        )
 
     def _known(
         self, model: Model, released: Released | None, executor: Executor
     ) -> KnownGivenSigma:
-        """Return a gaussian posterior given one dataset, or everybody."""
-        memory = self.memory if released is None else released.memory
-        return memory.recall(
+        """Return an exact posterior given one dataset, or everybody."""
+        return self._memory(released).recall(
             f"posterior of {model.regression.response}",
-            lambda: known_by_sums(
-                model.regression,
-                self._variable(model),
-                _fit_of(model),
-                self._sums(model, released, executor),
-            ),
-        )
-
-    def _furthest(
-        self, model: Model, known: KnownGivenSigma, sums: Sums, executor: Executor
-    ) -> Furthest:
-        """Return how far records lie from a gaussian posterior that was given them."""
-        return furthest_records(
-            model.regression,
-            self._variable(model),
-            _fit_of(model),
-            known,
-            sums,
-            self._records(model),
-            executor,
+            lambda: _fit_of(model).frozen.known_given_sigma(self._sums(model, released, executor)),
         )
 
 

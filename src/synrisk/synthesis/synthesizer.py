@@ -490,14 +490,11 @@ def fit(
         for regression, design, of_model in zip(
             confidential.plan.regressions, designs, chosen, strict=True
         ):
-            matrix, values, omega = rows_of_records(confidential, design, regression)
             posterior, how = fit_regression(
                 regression,
                 design,
                 confidential.schema.variables[regression.response],
-                matrix,
-                values,
-                omega,
+                rows_of_records(confidential, design, regression),
                 prior=of_model,
                 engine=engine,
                 n_draws=int(n_draws),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from synrisk.base.errors import FileError
-from synrisk.fitting import CommonNumbers, Fit, Scales, Standardisation
+from synrisk.fitting import CommonNumbers, Fit, FrozenRegression, Scales, Standardisation
 from synrisk.models.families import Family, is_registered
 from synrisk.models.plan import Regression
 from synrisk.models.posterior import Posterior, parameter_names
@@ -44,8 +44,8 @@ def models_to_contents(models: Sequence[Model]) -> tuple[list[dict[str, Any]], d
         if fit is not None:
             arrays[f"fit_z_{k}"], arrays[f"fit_u_{k}"] = fit.numbers.z, fit.numbers.u
             arrays[f"fit_mode_{k}"], arrays[f"fit_inflation_{k}"] = fit.mode, fit.inflation
-            arrays[f"fit_centre_{k}"] = fit.standardisation.centre
-            arrays[f"fit_spread_{k}"] = fit.standardisation.spread
+            arrays[f"fit_centre_{k}"] = fit.frozen.standardisation.centre
+            arrays[f"fit_spread_{k}"] = fit.frozen.standardisation.spread
     return settings, arrays
 
 
@@ -86,7 +86,10 @@ def models_from_contents(
             tuple(settings[k].get("left_out", ())),
         )
         weights = confidential.record_weights(regression)
-        fit = _fit_from_json(settings[k]["fit"], arrays, k) if settings[k]["fit"] else None
+        fit = None
+        if settings[k]["fit"]:
+            n_predictors = regression.distribution.n_predictors(response)
+            fit = _fit_from_json(settings[k]["fit"], arrays, k, regression, n_predictors)
         rename = settings[k].get("rename", {})
         models.append(Model(regression, design, posterior, weights, fit, rename))
     return tuple(models)
@@ -96,9 +99,9 @@ def _fit_to_json(fit: Fit) -> dict[str, Any]:
     return {
         "engine": fit.engine,
         "priors": prior_to_json(fit.priors),
-        "centre": fit.scales.centre,
-        "spread": fit.scales.spread,
-        "intercept": fit.standardisation.intercept,
+        "centre": fit.frozen.scales.centre,
+        "spread": fit.frozen.scales.spread,
+        "intercept": fit.frozen.standardisation.intercept,
         "khat": float(fit.khat).hex(),
         "ess": fit.ess,
         "separated": list(fit.separated),
@@ -106,16 +109,22 @@ def _fit_to_json(fit: Fit) -> dict[str, Any]:
     }
 
 
-def _fit_from_json(stored: Mapping[str, Any], arrays: Mapping[str, Any], k: int) -> Fit:
+def _fit_from_json(
+    stored: Mapping[str, Any],
+    arrays: Mapping[str, Any],
+    k: int,
+    regression: Regression,
+    n_predictors: int,
+) -> Fit:
     standardisation = Standardisation(
         arrays[f"fit_centre_{k}"], arrays[f"fit_spread_{k}"], stored["intercept"]
     )
     priors: Any = prior_from_json(stored["priors"])
+    scales = Scales(stored["centre"], stored["spread"], standardisation.spread)
     return Fit(
-        engine=stored["engine"],
-        priors=priors,
-        scales=Scales(stored["centre"], stored["spread"], standardisation.spread),
-        standardisation=standardisation,
+        frozen=FrozenRegression(
+            regression, stored["engine"], n_predictors, priors, scales, standardisation
+        ),
         numbers=CommonNumbers(arrays[f"fit_z_{k}"], arrays[f"fit_u_{k}"]),
         mode=arrays[f"fit_mode_{k}"],
         khat=float.fromhex(stored["khat"]),
