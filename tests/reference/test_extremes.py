@@ -71,7 +71,7 @@ def test_what_numbers_cannot_hold_is_an_error_that_counts():
 
 def test_ranks_by_elimination_find_the_truth_by_index(monkeypatch):
     """With log likelihoods of −10⁷ a sum in another order would not tie with itself."""
-    from synrisk.risk import evaluation as risk_module
+    from synrisk.risk import evaluate as evaluate_module
 
     rng = np.random.default_rng(2)
     data = pd.DataFrame(rng.normal(5, 1, (40, 3)), columns=list("abc"))
@@ -89,7 +89,7 @@ def test_ranks_by_elimination_find_the_truth_by_index(monkeypatch):
     synthesizer = sr.Synthesizer.from_draws(plan, data, draws)
     ranks = []
     for limit in (0, 10**9):
-        monkeypatch.setattr(risk_module, "_LARGE_JOINT", limit)
+        monkeypatch.setattr(evaluate_module, "_LARGE_JOINT", limit)
         risk = sr.attribute_risk(synthesizer, [release] * 20, guesses=6)
         ranks.append(risk.records["rank"])
     np.testing.assert_array_equal(*ranks)

@@ -10,8 +10,9 @@ import pytest
 import synrisk as sr
 from synrisk.core.batches import Units
 from synrisk.core.likelihood import KernelDraws
-from synrisk.risk.estimators.estimates import Importance
-from synrisk.risk.evaluation import Evaluation, log_density_of_release
+from synrisk.risk.estimators.importance import Importance, log_density_of_release
+from synrisk.risk.estimators.paper import Paired
+from synrisk.risk.evaluation import Evaluation
 from synrisk.risk.guesses import Grid
 from synrisk.risk.intruder_prior import Uniform
 
@@ -126,10 +127,11 @@ def test_the_record_whose_truth_stands_twice_agrees_in_the_array_core():
     columns, _ = case.synthesizer.schema.encode(
         case.release[0], case.synthesizer.plan.columns, "release"
     )
+    estimates = (Importance(draws, log_density_of_release(model, draws, [columns]), Units()),)
     evaluation = Evaluation(
         case.synthesizer,
-        (Importance(draws, log_density_of_release(model, draws, [columns]), Units()),),
-        True,
+        estimates,
+        Paired.of(estimates),
         (grid,),
         Uniform(),
         np.array([0]),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -22,16 +23,19 @@ from synrisk.base.errors import (
 )
 from synrisk.base.messages import place_of, setting
 from synrisk.base.progress import bar
-from synrisk.base.workers import workers
+from synrisk.base.workers import Workers, workers
+from synrisk.core.summary import RiskArrays
 from synrisk.data.frames import TableLike
 from synrisk.data.schema import Columns
 from synrisk.models.posterior import Posterior
 from synrisk.risk.diagnostics import ReliabilityWarning, findings
-from synrisk.risk.estimators.at_guesses import MOST_FITTED, fit_at_guesses, rows_to_fit
-from synrisk.risk.estimators.choose import estimates_of, kinds_of
+from synrisk.risk.estimators.choose import NAMES as ESTIMATOR_NAMES
+from synrisk.risk.estimators.choose import PAPER, estimators_of, prepare_all
+from synrisk.risk.estimators.estimate import Estimator, Finding
+from synrisk.risk.estimators.paper import Paired
 from synrisk.risk.evaluation import Evaluation, check_size
-from synrisk.risk.guesses import Grid, Target, for_target, lay_out, strategies
-from synrisk.risk.intruder_prior import FromModel
+from synrisk.risk.guesses import Grid, Guesses, Target, for_target, lay_out, strategies
+from synrisk.risk.intruder_prior import Prior
 from synrisk.risk.intruder_prior import prior as resolve_prior
 from synrisk.risk.release_checks import check_release
 from synrisk.synthesis.leaks import refuse_twins
@@ -42,8 +46,9 @@ EstimatorName: TypeAlias = Literal["auto", "exact", "stacked", "importance", "pa
 UnreliableName: TypeAlias = Literal["flag", "fit", "raise"]
 JointName: TypeAlias = Literal["auto", "keep", "drop"]
 
-_ESTIMATORS = ("auto", "exact", "stacked", "importance", "paper")
 _JOINTS = ("auto", "keep", "drop")
+_UNRELIABLE = ("flag", "fit", "raise")
+_MOST_FITTED = 50  # records, at each of their guesses: seconds a record
 _MOST_KEPT = 1 << 28  # bytes of joint posteriors that "auto" keeps
 
 
@@ -114,17 +119,112 @@ def attribute_risk(
     progress
         True shows a bar with the time left, if standard error is a terminal.
     """
+    asked = _check(
+        synthesizer,
+        guesses=guesses,
+        intruder_prior=intruder_prior,
+        n_draws=n_draws,
+        estimator=estimator,
+        with_stacks=stacked is not None,
+        records=records,
+        joint=joint,
+        diagnostics=diagnostics,
+        on_unreliable=on_unreliable,
+    )
+    team_of = workers(executor)
+    prepared = _prepare(asked, synthetic, stacked, n_draws)
+    with team_of.shared() as team:
+        evaluation, result, n_fitted = _evaluate(asked, prepared, team, progress)
+        checks = None
+        if asked.diagnostics:
+            with team.open() as opened:
+                checks = check_release(synthesizer, prepared.release, opened)
+    if asked.diagnostics:
+        _warn(findings(evaluation, result, checks))
+    names = synthesizer.plan.synthesized
+    return AttributeRisk(
+        dict(zip(names, asked.estimator_names, strict=True)),
+        len(prepared.release),
+        dict(zip(names, asked.n_draws_used, strict=True)),
+        (
+            *_notes(synthesizer, prepared.release, prepared.grids),
+            *((f"{counted(n_fitted, 'record')} fitted at each guess.",) if n_fitted else ()),
+            *_note_on_stacks(asked.draws, prepared.given_stacks, names),
+            *(_note_on_chains(synthesizer, prepared.given_stacks) if asked.with_errors else ()),
+            *(checks.failures if checks else ()),
+        ),
+        checks,
+        evaluation,
+        result,
+        labels_of(synthesizer, asked.positions),
+        tuple(fingerprint(dataset) for dataset in prepared.release),
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class _Asked:
+    """What was asked for, checked."""
+
+    synthesizer: Synthesizer
+    method: str
+    estimators: Sequence[Estimator]
+    strategies: Mapping[str, Guesses | int]
+    prior: Prior
+    positions: IntArray
+    draws: tuple[Posterior, ...]
+    keeping: str
+    diagnostics: bool
+    unreliable: str
+
+    @property
+    def is_paired(self) -> bool:
+        """Whether it is the paper's estimator."""
+        return self.method == PAPER
+
+    @property
+    def with_errors(self) -> bool:
+        """Whether Monte-Carlo errors are estimated; the paper's estimator gives none."""
+        return self.diagnostics and not self.is_paired
+
+    @property
+    def estimator_names(self) -> list[str]:
+        """How each model's likelihood is estimated, in a user's words."""
+        return [PAPER if self.is_paired else estimator.name for estimator in self.estimators]
+
+    @property
+    def n_draws_used(self) -> list[int]:
+        """The number of draws of each model; 0 where none is needed."""
+        return [
+            draws.n_draws if estimator.uses_draws else 0
+            for estimator, draws in zip(self.estimators, self.draws, strict=True)
+        ]
+
+
+def _check(
+    synthesizer: Any,
+    *,
+    guesses: Any,
+    intruder_prior: Any,
+    n_draws: Any,
+    estimator: Any,
+    with_stacks: bool,
+    records: Any,
+    joint: Any,
+    diagnostics: Any,
+    on_unreliable: Any,
+) -> _Asked:
+    """Return what was asked for, or raise; the release has not been looked at."""
     if not isinstance(synthesizer, Synthesizer):
         raise OptionError(
             "The first argument must be a Synthesizer (see Synthesizer.from_draws); got "
             f"{type(synthesizer).__name__}."
         )
-    method = _choose("estimator", estimator, _ESTIMATORS)
+    method = _choose("estimator", estimator, ESTIMATOR_NAMES)
     if not isinstance(diagnostics, bool):
         raise OptionError(f"diagnostics must be True or False; got {got(diagnostics)}.")
     keeping = _choose("joint", joint, _JOINTS)
-    unreliable = _choose("on_unreliable", on_unreliable, ("flag", "fit", "raise"))
-    if unreliable != "flag" and (not diagnostics or method == "paper"):
+    unreliable = _choose("on_unreliable", on_unreliable, _UNRELIABLE)
+    if unreliable != "flag" and (not diagnostics or method == PAPER):
         raise OptionError(
             f"on_unreliable={unreliable!r} needs to know what is reliable: use diagnostics=True, "
             "and an estimator other than 'paper'."
@@ -134,92 +234,111 @@ def attribute_risk(
             "on_unreliable='fit' is for models made by synrisk.fit; draws that were made elsewhere "
             "cannot be fitted anew. Use 'flag'."
         )
-    team_of = workers(executor)
-    chosen = strategies(guesses, synthesizer.plan.synthesized)
-    believed = resolve_prior(intruder_prior)
-    positions = chosen_records(records, synthesizer.data.index)
-    kinds = kinds_of(synthesizer, method, with_stacks=stacked is not None)
-    draws = _first_draws(synthesizer, n_draws, paired=method == "paper")
-    release = read_release(synthesizer.confidential, synthetic)
-    refuse_twins(synthesizer.confidential, release)
-    given_stacks = () if stacked is None else _stacks(synthesizer, stacked, len(release), n_draws)
-    targets = [_target(synthesizer, name, positions) for name in synthesizer.plan.synthesized]
-    laid = [(for_target(chosen[target.name], target), target) for target in targets]
-    shape = tuple(strategy.width(target) for strategy, target in laid)
-    n_used = [0 if kind == "exact" else d.n_draws for kind, d in zip(kinds, draws, strict=True)]
-    check_size(synthesizer, shape, n_used, paired=method == "paper")
-    grids = tuple(lay_out(strategy, target) for strategy, target in laid)
-    if isinstance(believed, FromModel) and method == "paper":
+    prior = resolve_prior(intruder_prior)
+    if prior.needs_models and method == PAPER:
         raise OptionError(
             f"{setting('intruder_prior', 'model')} needs one table a model; use "
             f"{setting('estimator', 'auto')} or 'importance'.",
             about=place_of("intruder_prior"),
         )
-    believed = believed.check(grids, positions, synthesizer.n_records)
-    with team_of.shared() as team:
-        estimates = estimates_of(synthesizer, kinds, draws, release, grids, team, given_stacks)
-        evaluation = Evaluation(
-            synthesizer, estimates, method == "paper", grids, believed, positions
+    return _Asked(
+        synthesizer,
+        method,
+        estimators_of(synthesizer, method, with_stacks=with_stacks),
+        strategies(guesses, synthesizer.plan.synthesized),
+        prior,
+        chosen_records(records, synthesizer.data.index),
+        _first_draws(synthesizer, n_draws, paired=method == PAPER),
+        keeping,
+        diagnostics,
+        unreliable,
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class _Prepared:
+    """The release, and the guesses with the prior over them."""
+
+    release: Sequence[Released]
+    given_stacks: tuple[tuple[Posterior, ...], ...]
+    grids: tuple[Grid, ...]
+    prior: Prior
+
+
+def _prepare(asked: _Asked, synthetic: Any, stacked: Any, n_draws: int | None) -> _Prepared:
+    """Read the release, refuse it where it gives values away, and lay out the guesses."""
+    synthesizer, positions = asked.synthesizer, asked.positions
+    release = read_release(synthesizer.confidential, synthetic)
+    refuse_twins(synthesizer.confidential, release)
+    given_stacks = () if stacked is None else _stacks(synthesizer, stacked, len(release), n_draws)
+    targets = [_target(synthesizer, name, positions) for name in synthesizer.plan.synthesized]
+    laid = [(for_target(asked.strategies[target.name], target), target) for target in targets]
+    shape = tuple(strategy.width(target) for strategy, target in laid)
+    check_size(synthesizer, shape, asked.n_draws_used, paired=asked.is_paired)
+    grids = tuple(lay_out(strategy, target) for strategy, target in laid)
+    prior = asked.prior.check(grids, positions, synthesizer.n_records)
+    return _Prepared(release, given_stacks, grids, prior)
+
+
+def _evaluate(
+    asked: _Asked, prepared: _Prepared, team: Workers, progress: bool | None
+) -> tuple[Evaluation, RiskArrays, int]:
+    """Evaluate the records, those that are unreliable anew if asked for; count these."""
+    estimates = prepare_all(
+        asked.synthesizer,
+        asked.estimators,
+        asked.draws,
+        prepared.release,
+        prepared.grids,
+        team,
+        prepared.given_stacks,
+    )
+    evaluation = Evaluation(
+        asked.synthesizer,
+        estimates,
+        Paired.of(estimates) if asked.is_paired else None,
+        prepared.grids,
+        prepared.prior,
+        asked.positions,
+    )
+    n_records = len(asked.positions)
+    n_bytes = 8 * n_records * int(np.prod(evaluation.shape, dtype=np.float64))
+    with bar(progress, "Evaluating records", n_records) as on_records:
+        result = evaluation.run(
+            team,
+            keep_joint=asked.keeping == "keep"
+            or (asked.keeping == "auto" and n_bytes <= _MOST_KEPT),
+            with_errors=asked.with_errors,
+            on_records=on_records,
         )
-        n_bytes = 8 * len(positions) * int(np.prod(evaluation.shape, dtype=np.float64))
-        keep_joint = keeping == "keep" or (keeping == "auto" and n_bytes <= _MOST_KEPT)
-        with bar(progress, "Evaluating records", len(positions)) as on_records:
-            result = evaluation.run(
-                team,
-                keep_joint=keep_joint,
-                with_errors=diagnostics and method != "paper",
-                on_records=on_records,
+    n_fitted = 0
+    if asked.unreliable == "fit":
+        rows = evaluation.rows_to_fit(result)[:_MOST_FITTED]
+        n_fitted = len(rows)
+        with bar(progress, "Fitting at guesses", n_fitted) as on_records, team.open() as opened:
+            evaluation = evaluation.fit_at_guesses(
+                result, rows, prepared.release, opened, on_records
             )
-        n_fitted = 0
-        if unreliable == "fit":
-            chosen_rows = rows_to_fit(evaluation, result)[:MOST_FITTED]
-            n_fitted = len(chosen_rows)
-            with bar(progress, "Fitting at guesses", n_fitted) as on_records, team.open() as opened:
-                evaluation = fit_at_guesses(
-                    evaluation, result, chosen_rows, release, opened, on_records
-                )
-        if unreliable == "raise" and result.errors is not None and not result.errors.reliable.all():
-            n_bad = int((~result.errors.reliable).sum())
+    if asked.unreliable == "raise" and result.errors is not None:
+        n_bad = int((~result.errors.reliable).sum())
+        if n_bad:
             raise UnreliableError(
-                f"{counted(n_bad, 'record')} of {len(positions):,} cannot be relied on. Use more "
+                f"{counted(n_bad, 'record')} of {n_records:,} cannot be relied on. Use more "
                 "draws, fit the models with synrisk.fit, or on_unreliable='flag' to see which."
             )
-        checks = None
-        if diagnostics:
-            with team.open() as opened:
-                checks = check_release(synthesizer, release, opened)
-    found = findings(evaluation, result, checks) if diagnostics else []
-    shaky = [one for one in found if not one.by_choice]
+    return evaluation, result, n_fitted
+
+
+def _warn(found: Sequence[Finding]) -> None:
+    """Warn once of what is shaky, unless whoever called asked for it."""
+    shaky = [finding for finding in found if not finding.by_choice]
     if shaky:
         warnings.warn(
             f"{counted(len(shaky), 'finding')} about these numbers: "
-            f"{' '.join(one.what for one in shaky)} See risk.diagnostics().",
+            f"{' '.join(finding.what for finding in shaky)} See risk.diagnostics().",
             ReliabilityWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    names = synthesizer.plan.synthesized
-    said = ["paper"] * len(names) if method == "paper" else kinds
-    return AttributeRisk(
-        dict(zip(names, said, strict=True)),
-        len(release),
-        dict(zip(names, n_used, strict=True)),
-        (
-            *_notes(synthesizer, release, grids),
-            *((f"{counted(n_fitted, 'record')} fitted at each guess.",) if n_fitted else ()),
-            *_note_on_stacks(draws, given_stacks, names),
-            *(
-                _note_on_chains(synthesizer, given_stacks)
-                if diagnostics and method != "paper"
-                else ()
-            ),
-            *(checks.failures if checks else ()),
-        ),
-        checks,
-        evaluation,
-        result,
-        labels_of(synthesizer, positions),
-        tuple(fingerprint(dataset) for dataset in release),
-    )
 
 
 def _choose(name: str, value: Any, options: tuple[str, ...]) -> str:

@@ -24,7 +24,7 @@ import pandas as pd
 
 from synrisk.base.errors import FileError, counted
 
-FORMAT = 2
+FORMAT = 3
 _MARK = b"synrisk\x00"
 _DIGEST = 32
 _BLOCK = 1 << 20

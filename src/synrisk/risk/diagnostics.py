@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from synrisk.base.errors import counted, listed
 from synrisk.core.summary import RiskArrays
-from synrisk.fitting.psis import are_reliable
-from synrisk.risk.estimators.estimates import LEAST_RELEASE_ESS, Importance, Stacked
+from synrisk.risk.estimators.estimate import Finding
 from synrisk.risk.evaluation import Evaluation
 from synrisk.risk.release_checks import ReleaseChecks
 
@@ -20,16 +18,6 @@ _LARGE_ERROR = 0.5  # of the distance between probability and prior, over the re
 
 class ReliabilityWarning(UserWarning):
     """Some number of a result should not be relied on as it stands."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Something shaky."""
-
-    what: str
-    why: str
-    what_to_do: str
-    by_choice: bool = False  # whoever asked for it knows, and is not warned
 
 
 def table_of(found: Sequence[Finding]) -> pd.DataFrame:
@@ -43,7 +31,7 @@ def findings(
 ) -> list[Finding]:
     """Return what is shaky."""
     found: list[Finding] = []
-    if evaluation.paired:
+    if evaluation.paired is not None:
         found.append(
             Finding(
                 "The Monte-Carlo error is not known.",
@@ -63,18 +51,10 @@ def findings(
         )
     names = evaluation.synthesizer.plan.synthesized
     for name, estimate in zip(names, evaluation.estimates, strict=True):
-        if isinstance(estimate, Importance) and not evaluation.paired:
-            found += _about_release_weights(name, estimate)
-        elif isinstance(estimate, Stacked) and not estimate.reliable:
-            found.append(
-                Finding(
-                    f"{name} cannot be relied on.",
-                    "A fit to confidential and synthetic data together is too far from normal.",
-                    "Merge rare levels, leave predictors out, or narrow the priors.",
-                )
-            )
+        if evaluation.paired is None:
+            found += estimate.findings(name)
     if result.errors is not None:
-        said = any("cannot be estimated" in one.what for one in found)
+        said = any(finding.error_is_unknown for finding in found)
         fitted = any(model.fit is not None for model in evaluation.synthesizer.models)
         found += _about_records(result, said=said, fitted=fitted)
     if checks is not None:
@@ -107,33 +87,6 @@ def _about_unchecked(checks: ReleaseChecks) -> list[Finding]:
         )
         for variable, numbers in by_variable.items()
     ]
-
-
-def _about_release_weights(name: str, estimate: Importance) -> list[Finding]:
-    """Judge the draws weighted by the density of the release, once a dataset."""
-    sizes, shapes = estimate.release_ess, estimate.release_khat
-    worst, n_draws = int(np.argmin(sizes)), len(estimate.draws.log_v)
-    carried = f"{n_draws:,} draws carry the weight of {sizes[worst]:.1f}"
-    instead = (
-        "Let synrisk fit the models (estimator 'auto' then does without these weights), give draws "
-        "of fits to confidential and synthetic rows together (stacked=, in Python), or use many "
-        "more draws."
-    )
-    if not estimate.has_known_error:
-        why = (
-            f"Weighted by the density of the release (dataset {worst + 1}), {carried}; below "
-            f"{LEAST_RELEASE_ESS:.0f} the error is not seen."
-        )
-        return [Finding(f"The error of {name} cannot be estimated.", why, instead)]
-    heavy = ~are_reliable(shapes, sizes, n_draws)
-    if heavy.any():
-        one = int(np.argmax(np.where(heavy, shapes, -np.inf)))
-        why = (
-            f"Weighted by the density of the release (dataset {one + 1}), the draws have weights "
-            f"with a heavy tail (k̂ = {shapes[one]:.2f}); {carried}."
-        )
-        return [Finding(f"The error of {name} may be larger than it looks.", why, instead)]
-    return []
 
 
 def _about_records(result: RiskArrays, *, said: bool, fitted: bool) -> list[Finding]:

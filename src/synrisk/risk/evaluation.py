@@ -1,48 +1,37 @@
-"""The evaluation: guesses, prior and likelihood put together over chunks of records."""
+"""An evaluation of many records: the map over their blocks, and one record asked for again."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
-from synrisk.base.arrays import BoolArray, FloatArray, IntArray
-from synrisk.base.chunks import ROWS, chunks
-from synrisk.base.errors import GuessError, SyntheticDataError, counted
+from synrisk.base.arrays import FloatArray, IntArray
+from synrisk.base.errors import GuessError, counted
 from synrisk.base.messages import setting
-from synrisk.base.workers import Workers
-from synrisk.core.likelihood import (
-    KernelDraws,
-    ModelBlock,
-    TermValues,
-    add_log_density,
-    empty_totals,
-    flatten_terms,
-    log_joint_paired,
-)
-from synrisk.core.summary import ErrorArrays, RiskArrays, summarise, summarise_tables
-from synrisk.data.schema import Columns
-from synrisk.models.design import DesignTerm
-from synrisk.risk.estimators.estimates import Exact, Importance, ModelEstimate, relative
+from synrisk.base.workers import Executor, Workers
+from synrisk.core.summary import RiskArrays
+from synrisk.risk.blocks import RecordBlock, RegressionEncoder
+from synrisk.risk.estimators.at_guesses import can_be_fitted, fitted_at_guesses
+from synrisk.risk.estimators.estimate import Estimate, Request
+from synrisk.risk.estimators.paper import Paired
+from synrisk.risk.evaluate import EncodedBlock, Evaluator, evaluate, log_prior
 from synrisk.risk.guesses import Grid
-from synrisk.risk.intruder_prior import FromModel, Prior, joint_present, normalised
-from synrisk.risk.mcse import errors_of
-from synrisk.synthesis.fitted_model import Model
+from synrisk.risk.intruder_prior import Prior
+from synrisk.synthesis.release import Released
 from synrisk.synthesis.synthesizer import Synthesizer
 
 MOST_CELLS = 10_000_000  # of one record's joint grid
 _MOST_ELEMENTS = 1 << 27  # of one record's arrays over cells and draws: a gigabyte
-_BLOCK_CELLS = 1 << 20  # of the joint grids of a block of records: 8 megabytes an array
-_LARGE_JOINT = 2_000  # cells; above, marginals by elimination are cheaper than the joint
 _LEAST_BLOCK = 256  # records; below, setting up costs more than evaluating
 
 
 @dataclass(frozen=True, repr=False)
 class Evaluation:
-    """Everything needed to evaluate any of the chosen records.
+    """Everything needed to evaluate any of the selected records.
 
     Attributes
     ----------
@@ -51,10 +40,11 @@ class Evaluation:
     estimates
         For each model how its likelihood is estimated.
     paired
-        Whether draw h of all models is taken together, as in the paper; then every estimate is
-        `Importance`.
+        The paper's estimator, made of these; or None.
     grids
         The guesses, for each synthesized variable.
+    prior
+        What the intruder believes.
     positions
         The evaluated records' positions in the confidential data.
     fitted
@@ -62,17 +52,44 @@ class Evaluation:
     """
 
     synthesizer: Synthesizer
-    estimates: tuple[ModelEstimate, ...]
-    paired: bool
+    estimates: tuple[Estimate, ...]
+    paired: Paired | None
     grids: tuple[Grid, ...]
     prior: Prior
     positions: IntArray
-    fitted: Mapping[int, tuple[ModelEstimate, ...]] = field(default_factory=dict)
+    fitted: Mapping[int, tuple[Estimate, ...]] = field(default_factory=dict)
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the joint grid."""
         return tuple(grid.n_guesses for grid in self.grids)
+
+    @cached_property
+    def evaluator(self) -> Evaluator:
+        """What evaluates blocks of records."""
+        plan = self.synthesizer.plan
+        encoders = tuple(
+            RegressionEncoder.of(plan, k, model) for k, model in enumerate(self.synthesizer.models)
+        )
+        return Evaluator(encoders, self.estimates, self.paired, self.shape)
+
+    @cached_property
+    def _is_everybody(self) -> bool:
+        return np.array_equal(self.positions, np.arange(self.synthesizer.n_records))
+
+    def records(self, rows: slice) -> RecordBlock:
+        """Return the evaluated records `rows`."""
+        at = rows if self._is_everybody else self.positions[rows]  # a slice copies nothing
+        return RecordBlock(
+            {name: values[at] for name, values in self.synthesizer.columns.items()},
+            {
+                model.regression.response: model.record_weights[at]
+                for model in self.synthesizer.models
+                if model.record_weights is not None
+            },
+            tuple(grid.part(rows) for grid in self.grids),
+            self.prior.part(rows),
+        )
 
     def run(
         self,
@@ -82,29 +99,27 @@ class Evaluation:
         with_errors: bool,
         on_records: Callable[[int], None] = lambda _: None,
     ) -> RiskArrays:
-        """Evaluate all chosen records, and tell `on_records` how many are done with each block.
+        """Evaluate all selected records, and tell `on_records` how many are done with each block.
 
         How the records are cut into blocks does not change a bit of the result.
         """
-        n_records = len(self.positions)
-        cells = math.prod(self.shape)
-        if self._is_eliminated and not keep_joint:
-            plan = self.synthesizer.plan
-            tables = [(*plan.parents(k), k) for k in range(len(self.shape))]
-            cells = max(math.prod(self.shape[axis] for axis in axes) for axes in tables)
-        size = min(ROWS, max(1, _BLOCK_CELLS // cells))
+        n_records, evaluator = len(self.positions), self.evaluator
+        size = evaluator.block_size(self.prior.truth_factor, keep_joint=keep_joint)
         size = min(size, max(_LEAST_BLOCK, -(-n_records // workers.n)))
         parts = [slice(i, min(i + size, n_records)) for i in range(0, n_records, size)]
-        # What Python does hinders the other threads: where all start at once, it is done before.
-        whole = self.model_blocks(slice(0, n_records)) if 1 < len(parts) <= workers.n else None
         result = RiskArrays.empty(
             n_records, self.shape, keep_joint=keep_joint, with_errors=with_errors
         )
-        evaluate = partial(
-            self.evaluate, keep_joint=keep_joint, with_errors=with_errors, whole=whole
-        )
+        task = partial(evaluate, evaluator, keep_joint=keep_joint, with_errors=with_errors)
+        blocks: Sequence[RecordBlock | EncodedBlock]
+        if 1 < len(parts) <= workers.n:
+            # What Python does hinders other threads: where all start at once, it is done before.
+            whole = evaluator.encode(self.records(slice(0, n_records)))
+            blocks = [whole.part(rows) for rows in parts]
+        else:
+            blocks = [self.records(rows) for rows in parts]
         with workers.open() as executor:
-            for rows, part in zip(parts, executor.map(evaluate, parts), strict=True):
+            for rows, part in zip(parts, executor.map(task, blocks), strict=True):
                 result.place(rows, part)
                 on_records(rows.stop - rows.start)
         n_bad = int((~np.isfinite(result.probability)).sum())
@@ -116,233 +131,75 @@ class Evaluation:
             )
         return result
 
-    def evaluate(
-        self,
-        rows: slice,
-        *,
-        keep_joint: bool,
-        with_errors: bool,
-        whole: Sequence[ModelBlock] | None = None,
-    ) -> RiskArrays:
-        """Evaluate the chosen records `rows`; `whole` are the blocks of all, if they were made."""
-        blocks = [b.part(rows) for b in whole] if whole else self.model_blocks(rows)
-        if not self._is_eliminated:
-            return self._evaluate_joint(
-                rows, blocks, keep_joint=keep_joint, with_errors=with_errors
-            )
-        result = self._evaluate_by_elimination(rows, blocks)
-        if not keep_joint and not with_errors:
-            return result
-        # The joint is built for a few records at a time.
-        n_records = rows.stop - rows.start
-        built = RiskArrays.empty(
-            n_records, self.shape, keep_joint=keep_joint, with_errors=with_errors
-        )
-        size = max(1, _BLOCK_CELLS // math.prod(self.shape))
-        for first in range(0, n_records, size):
-            part = slice(first, min(first + size, n_records))
-            some = slice(rows.start + part.start, rows.start + part.stop)
-            one = self._evaluate_joint(
-                some,
-                [block.part(part) for block in blocks],
-                keep_joint=keep_joint,
-                with_errors=with_errors,
-            )
-            built.place(part, one)
-        return replace(
-            result, log_odds_range=built.log_odds_range, errors=built.errors, joint=built.joint
-        )
-
-    @property
-    def _is_eliminated(self) -> bool:
-        """Whether the joint is a large product of tables, which need not be built."""
-        is_large = len(self.shape) > 1 and math.prod(self.shape) > _LARGE_JOINT
-        return is_large and not self.paired and self.prior.truth_factor is not None
-
-    def _evaluate_by_elimination(self, rows: slice, blocks: Sequence[ModelBlock]) -> RiskArrays:
-        tables = self._log_tables(blocks, self.estimates, [None] * len(blocks))
-        for block, table in zip(blocks, tables, strict=True):
-            absent = ~self.grids[block.own].present[rows]
-            if absent.any():
-                shaped = table.reshape(len(table), -1, self.shape[block.own])
-                shaped[np.broadcast_to(absent[:, None, :], shaped.shape)] = -np.inf
-        n_guesses = np.stack([grid.present[rows].sum(axis=1) for grid in self.grids], axis=1)
-        axes = tuple(block.axes for block in blocks)
-        factor = self.prior.truth_factor or 1.0
-        truth = blocks[0].truth
-        result, lost = summarise_tables(tables, axes, truth, self.shape, n_guesses, factor)
-        for row in map(int, np.flatnonzero(lost)):
-            one = slice(rows.start + row, rows.start + row + 1)
-            own = [block.part(slice(row, row + 1)) for block in blocks]
-            alone = self._evaluate_joint(one, own, keep_joint=False, with_errors=False)
-            result.place(slice(row, row + 1), alone)
-        return result
-
-    def _evaluate_joint(
-        self, rows: slice, blocks: Sequence[ModelBlock], *, keep_joint: bool, with_errors: bool
-    ) -> RiskArrays:
-        estimates = self._estimates_of(rows)
-        with_errors = with_errors and not self.paired
-        drawn = with_errors and not all(isinstance(one, Exact) for one in estimates)
-        totals = [
-            empty_totals(one.error_sets, block)
-            if with_errors and one.error_sets and one.has_known_error
-            else None
-            for one, block in zip(estimates, blocks, strict=True)
-        ]
-        tables, axes = self._tables_and_axes(blocks, estimates, totals)
-        log_prior = self._log_prior(rows, blocks, estimates)
-        truth = blocks[0].truth
-        flat_prior = log_prior.reshape(len(log_prior), -1)
-        result, extremes = summarise(
-            tables, axes, flat_prior, truth, self.shape, keep=keep_joint or drawn, with_ends=drawn
-        )
-        if not with_errors:
-            return result
-        errors = ErrorArrays.none(extremes.ranks, len(self.shape))
-        if drawn:
-            assert result.joint is not None  # noqa: S101 - it was asked for
-            errors = errors_of(
-                result.joint.reshape(len(truth), -1),
-                extremes.ends,
-                truth,
-                self.shape,
-                blocks,
-                estimates,
-                totals,
-                prior_from_draws=isinstance(self.prior, FromModel),
-            )
-        return replace(result, errors=errors, joint=result.joint if keep_joint else None)
-
     def log_joint(self, row: int) -> FloatArray:
         """Return the log posterior over the joint grid of the evaluated record at `row`."""
-        one = slice(row, row + 1)
-        blocks = self.model_blocks(one)
-        joint = self._evaluate_joint(one, blocks, keep_joint=True, with_errors=False).joint
+        joint = self._alone(row, keep_joint=True, with_errors=False).joint
         assert joint is not None  # noqa: S101 - it was asked for
         return np.asarray(joint[0])
 
     def log_prior(self, row: int) -> FloatArray:
         """Return the log prior over the joint grid of the evaluated record at `row`."""
-        one = slice(row, row + 1)
-        blocks = self.model_blocks(one)
-        return np.asarray(self._log_prior(one, blocks, self._estimates_of(one))[0])
+        evaluator = self._evaluator_of(row)
+        return np.asarray(log_prior(evaluator, self._encoded(row))[0])
 
-    def _estimates_of(self, rows: slice) -> tuple[ModelEstimate, ...]:
-        """Return the estimates of the evaluated records `rows`: of one alone, its own if any."""
-        alone = rows.stop - rows.start == 1
-        return self.fitted.get(rows.start, self.estimates) if alone else self.estimates
+    def rows_to_fit(self, result: RiskArrays) -> list[int]:
+        """Return the evaluated rows that are unreliable and can be fitted, most at risk first."""
+        can = any(
+            can_be_fitted(model, estimate)
+            for model, estimate in zip(self.synthesizer.models, self.estimates, strict=True)
+        )
+        if result.errors is None or not can:
+            return []
+        unreliable = np.flatnonzero(~result.errors.reliable)
+        lift = (result.probability / result.prior)[unreliable]
+        return [int(row) for row in unreliable[np.argsort(-lift, kind="stable")]]
 
-    def _log_prior(
-        self, rows: slice, blocks: Sequence[ModelBlock], estimates: Sequence[ModelEstimate]
-    ) -> FloatArray:
-        """Return the log prior of the evaluated records `rows`, ``(record or 1, guess₁, …)``."""
-        if not isinstance(self.prior, FromModel):
-            return self.prior.log_prior(self.grids, rows)
-        n_records = rows.stop - rows.start
-        total = np.zeros((n_records, *self.shape))
-        for block, estimate, model in zip(blocks, estimates, self.synthesizer.models, strict=True):
-            wide = [n if axis in block.axes else 1 for axis, n in enumerate(self.shape)]
-            total += estimate.log_predictive(block, self.shape).reshape(n_records, *wide)
-            own = [n if axis == block.own else 1 for axis, n in enumerate(self.shape)]
-            regression, grid = model.regression, self.grids[block.own]
-            values = grid.values[rows]
-            measure = regression.distribution.log_base(block.guesses)
-            measure = measure + regression.transform.log_derivative(values)
-            measure = block.record_weights[:, None] * measure
-            if regression.distribution.is_continuous:
-                measure = measure + np.log(_widths(values, grid.present[rows]))
-            total += measure.reshape(n_records, *own)
-        return normalised(total, joint_present(self.grids, rows))
-
-    def _tables_and_axes(
+    def fit_at_guesses(
         self,
-        blocks: Sequence[ModelBlock],
-        estimates: Sequence[ModelEstimate],
-        totals: Sequence[FloatArray | None],
-    ) -> tuple[list[FloatArray], list[tuple[int, ...]]]:
-        """Return log likelihoods whose sum is that over the joint grid, and their axes."""
-        if self.paired:
-            paired = [one for one in self.estimates if isinstance(one, Importance)]
-            log_v = np.sum([one.draws.log_v for one in paired], axis=0)
-            log_g = relative(np.sum([one.log_g for one in paired], axis=0), log_v)
-            joint = log_joint_paired(blocks, [one.draws for one in paired], log_g, self.shape)
-            return [joint], [tuple(range(len(self.shape)))]
-        tables = self._log_tables(blocks, estimates, totals)
-        return tables, [block.axes for block in blocks]
-
-    def _log_tables(
-        self,
-        blocks: Sequence[ModelBlock],
-        estimates: Sequence[ModelEstimate],
-        totals: Sequence[FloatArray | None],
-    ) -> list[FloatArray]:
-        return [
-            estimate.log_table(block, self.shape, of_model)
-            for block, estimate, of_model in zip(blocks, estimates, totals, strict=True)
-        ]
-
-    def model_blocks(self, rows: slice) -> list[ModelBlock]:
-        """Return each model's arrays for the evaluated records `rows`."""
-        positions = self.positions[rows]
-        plan = self.synthesizer.plan
-        columns = {name: values[positions] for name, values in self.synthesizer.columns.items()}
-        truth = np.stack([grid.truth[rows] for grid in self.grids], axis=1)
-        axis_of = {name: axis for axis, name in enumerate(plan.synthesized)}
-        blocks = []
-        for k, model in enumerate(self.synthesizer.models):
-            terms = [self._term_values(term, columns, rows, axis_of) for term in model.design.terms]
-            values, places = flatten_terms(terms, plan.parents(k), self.shape)
-            weights = model.record_weights
-            blocks.append(
-                ModelBlock(
-                    k,
-                    plan.parents(k),
-                    values,
-                    places,
-                    np.array(
-                        model.regression.on_model_scale(self.grids[k].values[rows]), order="C"
-                    ),
-                    truth,
-                    np.ones(len(positions)) if weights is None else weights[positions],
+        result: RiskArrays,
+        rows: Sequence[int],
+        release: Sequence[Released],
+        executor: Executor,
+        on_records: Callable[[int], None] = lambda _: None,
+    ) -> Evaluation:
+        """Evaluate some records anew, write them into `result`, and return what evaluates them."""
+        fitted = dict(self.fitted)
+        for row in rows:
+            block = self._encoded(row)
+            fitted[row] = tuple(
+                fitted_at_guesses(
+                    Request(self.synthesizer, k, model.posterior, release, self.grids, executor),
+                    estimate,
+                    block.models[k],
+                    int(self.positions[row]),
+                )
+                for k, (model, estimate) in enumerate(
+                    zip(self.synthesizer.models, self.estimates, strict=True)
                 )
             )
-        return blocks
+            alone = replace(self, fitted=fitted)._alone(
+                row, keep_joint=result.joint is not None, with_errors=True
+            )
+            result.place(slice(row, row + 1), alone)
+            on_records(1)
+        return replace(self, fitted=fitted)
 
-    def _term_values(
-        self, term: DesignTerm, columns: Columns, rows: slice, axis_of: dict[str, int]
-    ) -> TermValues:
-        """Evaluate a term with the guesses of the synthesized variables that it mentions."""
-        axes = tuple(sorted(axis_of[name] for name in term.variables if name in axis_of))
-        names = {axis: name for name, axis in axis_of.items()}
-        n_records = rows.stop - rows.start
-        shape = (n_records, *(self.shape[axis] for axis in axes))
-        varied = {}
-        for name in term.variables:
-            if name not in axis_of:
-                values = columns[name].reshape(n_records, *[1] * len(axes))
-            else:
-                values = self.grids[axis_of[name]].values[rows]
-                place = axes.index(axis_of[name])
-                wide = [1] * len(axes)
-                wide[place] = values.shape[1]
-                values = values.reshape(n_records, *wide)
-            varied[name] = np.broadcast_to(values, shape).ravel()
-        guessed = ", ".join(repr(names[axis]) for axis in axes)
-        what = f"Guesses for {guessed}" if axes else "The confidential data"
-        matrix = term.evaluate(varied, math.prod(shape), what, GuessError)
-        return TermValues(axes, matrix.reshape(*shape, -1))
+    def _encoded(self, row: int) -> EncodedBlock:
+        return self.evaluator.encode(self.records(slice(row, row + 1)))
 
+    def _evaluator_of(self, row: int) -> Evaluator:
+        """Return what evaluates one record: by its own estimates, if it was fitted."""
+        if row not in self.fitted:
+            return self.evaluator
+        return replace(self.evaluator, estimates=self.fitted[row])
 
-def _widths(values: FloatArray, present: BoolArray) -> FloatArray:
-    """Return the width of the cell that each guess stands for, up to the midpoints; 1 if absent."""
-    order = np.argsort(np.where(present, values, np.inf), axis=1, kind="stable")
-    ordered = np.take_along_axis(values, order, axis=1)
-    n_present = present.sum(axis=1)
-    widths = np.ones(values.shape)
-    for row, n in enumerate(n_present):
-        widths[row, order[row, :n]] = np.gradient(ordered[row, :n])
-    return widths
+    def _alone(self, row: int, *, keep_joint: bool, with_errors: bool) -> RiskArrays:
+        return evaluate(
+            self._evaluator_of(row),
+            self._encoded(row),
+            keep_joint=keep_joint,
+            with_errors=with_errors,
+        )
 
 
 def n_elements(
@@ -383,30 +240,3 @@ def check_size(
             f"{setting('estimator', 'importance')}.",
             about=("risk", "guesses"),
         )
-
-
-def log_density_of_release(
-    model: Model, draws: KernelDraws, release: Sequence[Columns]
-) -> FloatArray:
-    """Return log g of one model, ``(dataset, draw)``, summed over synthetic rows.
-
-    It is known up to what is the same at every draw. The sum runs over fixed chunks of rows in
-    their order, so it does not depend on the workers.
-    """
-    regression, response = model.regression, model.regression.response
-    table = np.zeros((len(release), len(draws.log_v)))
-    for number, columns in enumerate(release):
-        what = f"Synthetic dataset {number + 1}"
-        for chunk in chunks(len(columns[response])):
-            part = {name: values[chunk] for name, values in columns.items()}
-            y = regression.on_model_scale(part[response])
-            matrix = model.design.matrix(part, len(y), what, SyntheticDataError)
-            in_chunk = np.zeros(len(draws.log_v))
-            add_log_density(draws, y, matrix, np.ones(len(y)), in_chunk)
-            table[number] += in_chunk
-        if not np.isfinite(table[number]).all():
-            raise SyntheticDataError(
-                f"{what}: the density of {response!r} is beyond what numbers can hold; are its "
-                "values on the scale of the confidential ones?"
-            )
-    return table

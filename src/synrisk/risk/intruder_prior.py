@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -25,15 +25,30 @@ class Prior(ABC):
 
     # Where all guesses but the truth are equally likely, how much more likely the truth is.
     truth_factor: ClassVar[float | None] = None
+    # Whether it is made of the models' predictive densities, whose Monte-Carlo error it shares.
+    needs_models: ClassVar[bool] = False
 
     @abstractmethod
-    def log_prior(self, grids: Sequence[Grid], rows: slice) -> FloatArray:
-        """Return normalised log probabilities of the guesses of the evaluated records `rows`.
+    def log_prior(
+        self, grids: Sequence[Grid], log_predictive: Callable[[], FloatArray]
+    ) -> FloatArray:
+        """Return normalised log probabilities of the guesses of a block of records.
 
         The first axis may have length 1 where all records share them.
+
+        Parameters
+        ----------
+        grids
+            The records' guesses.
+        log_predictive
+            Returns the log of what the models predict of each record without it, up to a constant.
         """
 
-    def check(self, grids: Sequence[Grid], positions: IntArray, n_records: int) -> Prior:  # noqa: ARG002
+    def part(self, rows: slice) -> Prior:
+        """Return what the intruder believes of some of the evaluated records."""
+        return self
+
+    def check(self, grids: Sequence[Grid], positions: IntArray, n_records: int) -> Prior:
         """Return this prior fitted to the grids, or raise; `positions` are the records."""
         return self
 
@@ -44,12 +59,16 @@ class Uniform(Prior):
 
     truth_factor: ClassVar[float | None] = 1.0
 
-    def log_prior(self, grids: Sequence[Grid], rows: slice) -> FloatArray:
+    def log_prior(
+        self,
+        grids: Sequence[Grid],
+        log_predictive: Callable[[], FloatArray],
+    ) -> FloatArray:
         """Return minus the log of the number of guesses."""
         if all(grid.is_complete for grid in grids):
             shape = tuple(grid.n_guesses for grid in grids)
             return np.full((1, *shape), -np.log(np.prod(shape, dtype=np.float64)))
-        return normalised(np.zeros((1,) * (len(grids) + 1)), joint_present(grids, rows))
+        return normalised(np.zeros((1,) * (len(grids) + 1)), joint_present(grids))
 
 
 @dataclass(frozen=True)
@@ -73,11 +92,15 @@ class TruthFactor(Prior):
         if not is_real(self.factor) or self.factor <= 0:
             raise PriorError("TruthFactor takes a positive number.")
 
-    def log_prior(self, grids: Sequence[Grid], rows: slice) -> FloatArray:
+    def log_prior(
+        self,
+        grids: Sequence[Grid],
+        log_predictive: Callable[[], FloatArray],
+    ) -> FloatArray:
         """Return the log of `factor` at the truth and 0 elsewhere, normalised."""
-        present = joint_present(grids, rows)
+        present = joint_present(grids)
         log_odds = np.zeros(present.shape)
-        log_odds[joint_truth(grids, rows)] = np.log(self.factor)
+        log_odds[joint_truth(grids)] = np.log(self.factor)
         return normalised(log_odds, present)
 
 
@@ -85,12 +108,18 @@ class TruthFactor(Prior):
 class FromModel(Prior):
     """What an intruder who knows everybody else believes before the release: p(guess | the rest).
 
-    The evaluation fills it in, from the models' predictive densities (METHOD §6).
+    By the models' predictive densities (METHOD §6).
     """
 
-    def log_prior(self, grids: Sequence[Grid], rows: slice) -> FloatArray:
-        """Not known here."""
-        raise NotImplementedError
+    needs_models: ClassVar[bool] = True
+
+    def log_prior(
+        self,
+        grids: Sequence[Grid],
+        log_predictive: Callable[[], FloatArray],
+    ) -> FloatArray:
+        """Return what the models predict."""
+        return normalised(log_predictive(), joint_present(grids))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -115,9 +144,8 @@ class Table(Prior):
                 f"{(n_rows, *shape)} for one an evaluated record."
             )
         checked = Table(table)
-        every = slice(0, n_rows)
         axes = tuple(range(1, table.ndim))
-        present = joint_present(grids, every)
+        present = joint_present(grids)
         with np.errstate(over="ignore"):
             total = np.where(present, np.exp(table), 0.0).sum(axis=axes)
         n_off = int((~(np.abs(total - 1.0) <= _SUMS_TO_ONE)).sum())
@@ -127,7 +155,7 @@ class Table(Prior):
                 f"a record's guesses; for {counted(n_off, 'record')} they do not. "
                 "Pass numpy.log of the probabilities."
             )
-        n_excluded = int((table[joint_truth(grids, every)] == -np.inf).sum())
+        n_excluded = int((table[joint_truth(grids)] == -np.inf).sum())
         if n_excluded:
             raise PriorError(
                 "intruder_prior gives the truth probability 0 for "
@@ -135,9 +163,17 @@ class Table(Prior):
             )
         return checked
 
-    def log_prior(self, grids: Sequence[Grid], rows: slice) -> FloatArray:
+    def log_prior(
+        self,
+        grids: Sequence[Grid],
+        log_predictive: Callable[[], FloatArray],
+    ) -> FloatArray:
         """Return the rows of the table."""
-        return normalised(self.log_probabilities[rows], joint_present(grids, rows))
+        return normalised(self.log_probabilities, joint_present(grids))
+
+    def part(self, rows: slice) -> Prior:
+        """Return some rows of the table."""
+        return Table(self.log_probabilities[rows])
 
 
 def prior_to_json(prior_: Prior) -> dict[str, Any]:
@@ -181,18 +217,18 @@ def prior(spec: Any) -> Prior:
     return Table(spec)
 
 
-def joint_present(grids: Sequence[Grid], rows: slice) -> BoolArray:
+def joint_present(grids: Sequence[Grid]) -> BoolArray:
     """Return which cells of the joint grid each record has."""
-    n_records = len(grids[0].present[rows])
+    n_records = len(grids[0].present)
     joint = np.ones((n_records,) + (1,) * len(grids), dtype=bool)
     for axis, grid in enumerate(grids):
-        joint = joint & _along(grid.present[rows], axis, len(grids))
+        joint = joint & _along(grid.present, axis, len(grids))
     return joint
 
 
-def joint_truth(grids: Sequence[Grid], rows: slice) -> tuple[IntArray, ...]:
+def joint_truth(grids: Sequence[Grid]) -> tuple[IntArray, ...]:
     """Return the index of each record's true cell."""
-    truths = [grid.truth[rows] for grid in grids]
+    truths = [grid.truth for grid in grids]
     return (np.arange(len(truths[0])), *truths)
 
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from synrisk.base.arrays import FloatArray, IntArray
-from synrisk.core.likelihood import ModelBlock, cells_within
+from synrisk.core.likelihood import cells_within
 from synrisk.core.summary import TIE, ErrorArrays
 from synrisk.fitting.psis import are_reliable
-from synrisk.risk.estimators.estimates import Exact, Importance, ModelEstimate
+from synrisk.risk.estimators.estimate import Estimate
 
 _CONFIDENCE = 1.96
 
@@ -26,8 +27,9 @@ def errors_of(
     ends: IntArray,
     truth: IntArray,
     shape: tuple[int, ...],
-    blocks: Sequence[ModelBlock],
-    estimates: Sequence[ModelEstimate],
+    axes_of_models: Sequence[tuple[int, ...]],
+    blocks: Sequence[Any],
+    estimates: Sequence[Estimate],
     totals: Sequence[FloatArray | None],
     *,
     prior_from_draws: bool,
@@ -44,7 +46,7 @@ def errors_of(
         The index of the truth on every axis, ``(record, axis)``.
     shape
         The shape of the joint grid.
-    blocks, estimates, totals
+    axes_of_models, blocks, estimates, totals
         The models, and the sums of their draws' weights.
     prior_from_draws
         Whether the prior is the models' predictive density.
@@ -55,20 +57,19 @@ def errors_of(
     ess, khat = np.full(n_records, np.inf), np.full(n_records, np.nan)
     reliable = np.ones(n_records, dtype=bool)
     axes, of_posterior, of_likelihood = [], [], []
-    for block, estimate, sums in zip(blocks, estimates, totals, strict=True):
+    for own, block, estimate, sums in zip(axes_of_models, blocks, estimates, totals, strict=True):
         reliable &= estimate.has_known_error and estimate.reliable
-        if isinstance(estimate, Exact):
+        if not estimate.is_drawn:
             continue
-        if isinstance(estimate, Importance) and not estimate.has_known_error:
+        if not estimate.has_known_error:
             # Whatever was worked out would tend to 0 as one draw dominates.
             variance += np.nan
-            worst = int(np.argmin(estimate.release_ess))
-            _take_worse(ess, khat, estimate.release_ess[[worst]], estimate.release_khat[[worst]])
+            _take_worse(ess, khat, *estimate.worst_weights())
             continue
-        for found in estimate.errors(block, shape, joint.within(block.axes), sums):
+        for found in estimate.errors(block, shape, joint.within(own), sums):
             of_model = found.with_prior() if prior_from_draws else found.alone
             variance += of_model.variance
-            axes.append(block.axes)
+            axes.append(own)
             of_posterior.append(of_model.apart)
             of_likelihood.append(found.alone.apart)
             _take_worse(ess, khat, found.alone.ess, found.alone.khat)

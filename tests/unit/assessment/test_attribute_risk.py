@@ -9,7 +9,7 @@ from helpers.cases import gaussian_draws, one_gaussian, people, two_gaussians
 import synrisk as sr
 from synrisk.base.chunks import ROWS
 from synrisk.core import likelihood
-from synrisk.risk import evaluation as risk_module
+from synrisk.risk import evaluate as evaluate_module
 
 ESTIMATORS = pytest.mark.parametrize("estimator", ["paper", "importance"])
 N_MANY = 2 * ROWS + 77
@@ -155,7 +155,7 @@ def test_results_do_not_depend_on_the_size_of_blocks(many, estimator, monkeypatc
     synthesizer, release = many
     options = {"guesses": 3, "estimator": estimator, "records": range(300)}
     one = sr.attribute_risk(synthesizer, release, **options).records
-    monkeypatch.setattr(risk_module, "_BLOCK_CELLS", 9 * 7)
+    monkeypatch.setattr(evaluate_module, "_BLOCK_CELLS", 9 * 7)
     monkeypatch.setattr(likelihood, "_EARLIER_ELEMENTS", 20)
     two = sr.attribute_risk(synthesizer, release, **options).records
     pd.testing.assert_frame_equal(one, two, check_exact=True)

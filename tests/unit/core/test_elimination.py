@@ -8,7 +8,7 @@ from helpers.cases import gaussian_draws, people
 import synrisk as sr
 from synrisk.core import elimination
 from synrisk.core import summary as result
-from synrisk.risk import evaluation as risk_module
+from synrisk.risk import evaluate as evaluate_module
 
 PLANS = {
     "chain": ("b ~ 1", "c ~ b", "x ~ c", "z ~ x"),
@@ -32,9 +32,9 @@ def case(name):
 
 
 def both(monkeypatch, synthesizer, release, **options):
-    monkeypatch.setattr(risk_module, "_LARGE_JOINT", 10**9)
+    monkeypatch.setattr(evaluate_module, "_LARGE_JOINT", 10**9)
     built = sr.attribute_risk(synthesizer, release, **options)
-    monkeypatch.setattr(risk_module, "_LARGE_JOINT", 0)
+    monkeypatch.setattr(evaluate_module, "_LARGE_JOINT", 0)
     eliminated = sr.attribute_risk(synthesizer, release, **options)
     return built, eliminated
 
@@ -87,7 +87,7 @@ def test_records_whose_sums_underflow_are_built(monkeypatch):
 
 def test_a_kept_joint_agrees_with_the_eliminated_marginals(monkeypatch):
     synthesizer, release = case("fork")
-    monkeypatch.setattr(risk_module, "_LARGE_JOINT", 0)
+    monkeypatch.setattr(evaluate_module, "_LARGE_JOINT", 0)
     kept = sr.attribute_risk(synthesizer, release, guesses=3, joint="keep").to_dataset()
     dropped = sr.attribute_risk(synthesizer, release, guesses=3, joint="drop").to_dataset()
     assert kept.drop_vars("joint").identical(dropped)

@@ -11,7 +11,8 @@ from helpers.cases import one_gaussian, people
 import synrisk as sr
 from synrisk.base.workers import workers
 from synrisk.core.kernels import tail_shape
-from synrisk.risk.estimators.estimates import Importance, Stacked
+from synrisk.risk.estimators.importance import Importance
+from synrisk.risk.estimators.stacked import Stacked
 
 
 @pytest.mark.parametrize("n", [200, 226, 1000, 4001])

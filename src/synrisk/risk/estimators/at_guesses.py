@@ -7,105 +7,116 @@ record, so their number is bounded, those most at risk first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
+from scipy.special import logsumexp
 
 from synrisk.base.arrays import FloatArray
-from synrisk.base.workers import Executor
-from synrisk.core.likelihood import ModelBlock
-from synrisk.core.summary import RiskArrays
-from synrisk.risk.estimators.estimates import AtGuesses, Exact, ModelEstimate, Stacked
-from synrisk.risk.evaluation import Evaluation
+from synrisk.core.likelihood import ModelBlock, TableErrors
+from synrisk.fitting.psis import smoothed
+from synrisk.risk.estimators.estimate import Estimate, ModelErrors, Request, Shape
+from synrisk.risk.estimators.exact import exact_within
 from synrisk.synthesis.fitted_model import Model
-from synrisk.synthesis.release import Released
-
-MOST_FITTED = 50  # records
 
 
-def rows_to_fit(evaluation: Evaluation, result: RiskArrays) -> list[int]:
-    """Return the evaluated rows that are unreliable and can be fitted, most at risk first."""
-    models = zip(evaluation.synthesizer.models, evaluation.estimates, strict=True)
-    can = any(_can_be_fitted(model, estimate) for model, estimate in models)
-    if result.errors is None or not can:
-        return []
-    unreliable = np.flatnonzero(~result.errors.reliable)
-    lift = (result.probability / result.prior)[unreliable]
-    return [int(row) for row in unreliable[np.argsort(-lift, kind="stable")]]
+@dataclass(frozen=True, repr=False)
+class AtGuesses(Estimate):
+    """A fit at each guess of one record: without the release, then with each dataset.
 
+    Attributes
+    ----------
+    log_evidence
+        ``(fit, cell)``.
+    log_weights
+        Of the draws, ``(fit, cell, draw)``, in antithetic pairs; they sum to one.
+    """
 
-def fit_at_guesses(
-    evaluation: Evaluation,
-    result: RiskArrays,
-    rows: Sequence[int],
-    release: Sequence[Released],
-    executor: Executor,
-    on_records: Callable[[int], None] = lambda _: None,
-) -> Evaluation:
-    """Evaluate some records anew, write them into `result`, and return what evaluates them."""
-    for row in rows:
-        one = slice(row, row + 1)
-        position = int(evaluation.positions[row])
-        blocks = evaluation.model_blocks(one)
-        own = tuple(
-            _fitted(evaluation, k, estimate, blocks[k], position, release, executor)
-            for k, estimate in enumerate(evaluation.estimates)
+    name: ClassVar[str] = "fit"
+    log_evidence: FloatArray
+    log_weights: FloatArray
+
+    def log_table(
+        self, block: ModelBlock, shape: Shape, totals: FloatArray | None = None
+    ) -> FloatArray:
+        """Return Σ_l log L_l over the model's guesses, ``(1, cell)``; there are no totals."""
+        del block, shape, totals
+        alone, *stacked = self.log_evidence
+        return np.asarray(sum(stacked) - len(stacked) * alone)[None]
+
+    def log_predictive(self, block: ModelBlock, shape: Shape) -> FloatArray:
+        """Return the log predictive density of each guess, up to a constant."""
+        del block, shape
+        return self.log_evidence[:1]
+
+    def errors(
+        self, block: ModelBlock, shape: Shape, within: FloatArray, totals: FloatArray | None
+    ) -> tuple[ModelErrors, ...]:
+        """Return the Monte-Carlo errors; see `table_errors`."""
+        del totals
+        sign = -float(len(self.log_evidence) - 1)
+        both = partial(self._errors, block, shape, within, sign + 1.0)
+        n_draws = int(self.log_weights.shape[2])
+        return (ModelErrors(self._errors(block, shape, within, sign), both, n_draws),)
+
+    def _errors(
+        self, block: ModelBlock, shape: Shape, within: FloatArray, sign: float
+    ) -> TableErrors:
+        weights = np.exp(self.log_weights)
+        q = weights[1:].sum(axis=0) + sign * weights[0]
+        q = np.add.reduceat(q, np.arange(0, q.shape[1], 2), axis=1)  # pairs
+        parent, own = block.true_cells(shape)[0]
+        apart = ((q - q[parent * shape[block.own] + own]) ** 2).sum(axis=1)
+        targets = within[0, :, 1:] - within[0, :, 1:].sum(axis=0) * within[0, :, :1]
+        variance = ((targets.T @ q) ** 2).sum(axis=1)
+        sizes = np.exp(-logsumexp(2 * self.log_weights, axis=2))
+        worst = np.unravel_index(int(np.argmin(sizes)), sizes.shape)
+        khat = smoothed(self.log_weights[worst])[1]
+        by = q.shape[1] / (q.shape[1] - 1)
+        return TableErrors(
+            by * variance[None], by * apart[None], np.array([sizes[worst]]), np.array([khat])
         )
-        evaluation = replace(evaluation, fitted={**evaluation.fitted, row: own})
-        keep = result.joint is not None
-        result.place(one, evaluation.evaluate(one, keep_joint=keep, with_errors=True))
-        on_records(1)
-    return evaluation
 
 
-def _fitted(
-    evaluation: Evaluation,
-    k: int,
-    estimate: ModelEstimate,
-    block: ModelBlock,
-    position: int,
-    release: Sequence[Released],
-    executor: Executor,
-) -> ModelEstimate:
-    """Return a model's own estimate for one record; what cannot be fitted stays as it is."""
-    synthesizer = evaluation.synthesizer
-    model = synthesizer.models[k]
-    if not _can_be_fitted(model, estimate):
+def fitted_at_guesses(
+    request: Request, estimate: Estimate, block: ModelBlock, position: int
+) -> Estimate:
+    """Return a model's own estimate for one record; what cannot be fitted stays as it is.
+
+    Parameters
+    ----------
+    request
+        The model and the release.
+    estimate
+        That of all records.
+    block
+        The record, as the model sees it.
+    position
+        Where it stands in the confidential data.
+    """
+    if not can_be_fitted(request.model, estimate):
         return estimate
+    model, synthesizer = request.model, request.synthesizer
     if model.regression.distribution.exact:
-        return _exact(evaluation, model, block, release, executor)
+        everybody = model.regression.on_model_scale(synthesizer.columns[model.regression.response])
+        reach = float(np.ptp(np.concatenate([everybody, block.guesses.ravel()])))
+        return exact_within(request, reach)
     guesses = _rows_of_guesses(block)
-    sets = [[], *([dataset] for dataset in release)]
     found = [
-        synthesizer.given.evidence(model, datasets, position, guesses, executor)
-        for datasets in sets
+        synthesizer.given.evidence(model, datasets, position, guesses, request.executor)
+        for datasets in ([], *([dataset] for dataset in request.release))
     ]
     return AtGuesses(
-        np.stack([one.log_evidence for one in found]), np.stack([one.log_weights for one in found])
+        np.stack([evidence.log_evidence for evidence in found]),
+        np.stack([evidence.log_weights for evidence in found]),
     )
 
 
-def _can_be_fitted(model: Model, estimate: ModelEstimate) -> bool:
-    """Tell whether a model was fitted here, and is estimated by draws."""
-    return model.fit is not None and isinstance(estimate, Stacked)
-
-
-def _exact(
-    evaluation: Evaluation,
-    model: Model,
-    block: ModelBlock,
-    release: Sequence[Released],
-    executor: Executor,
-) -> Exact:
-    """Return the exact estimate of a gaussian model, wide enough for the record's guesses."""
-    everybody = model.regression.on_model_scale(
-        evaluation.synthesizer.columns[model.regression.response]
-    )
-    reach = float(np.ptp(np.concatenate([everybody, block.guesses.ravel()])))
-    nodes = evaluation.synthesizer.given.nodes
-    stacked = tuple(nodes(model, one, reach, executor) for one in release)
-    return Exact(nodes(model, None, reach, executor), stacked)
+def can_be_fitted(model: Model, estimate: Estimate) -> bool:
+    """Tell whether a model was fitted here, and is estimated by draws given stacks."""
+    return model.fit is not None and estimate.can_be_fitted
 
 
 def _rows_of_guesses(block: ModelBlock) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -91,6 +91,12 @@ class Grid:
     def n_guesses(self) -> int:
         """The width of the grid."""
         return int(self.values.shape[1])
+
+    def part(self, rows: slice) -> Grid:
+        """Return the guesses of some records."""
+        return replace(
+            self, values=self.values[rows], truth=self.truth[rows], present=self.present[rows]
+        )
 
     @cached_property
     def is_complete(self) -> bool:

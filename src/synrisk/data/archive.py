@@ -1,0 +1,154 @@
+"""Dataclasses as JSON and arrays, and back: what a file of results holds.
+
+`pack` walks a dataclass by its fields; arrays go to a mapping of arrays, everything else to JSON.
+`unpack` walks the same fields by their annotations, so that nothing is made that these do not
+allow: a file names no classes but those that a field's annotation lists.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from synrisk.base.errors import FileError
+
+_T = TypeVar("_T")
+_CLASS = "is"  # the key that tells which class of a union a mapping is of
+
+
+def pack(value: Any, arrays: dict[str, Any], name: str, leave: tuple[type, ...] = ()) -> Any:
+    """Return a value as JSON, and put its arrays among `arrays`.
+
+    Parameters
+    ----------
+    value
+        A dataclass, or what its fields may hold: arrays, tuples and mappings of these, numbers,
+        text, None.
+    arrays
+        Filled by the arrays, with names that begin with `name`.
+    name
+        Of the value.
+    leave
+        Classes that are not stored, because they are given again to `unpack`.
+    """
+    if isinstance(value, leave):
+        return None
+    if isinstance(value, np.ndarray):
+        arrays[name] = value
+        return name
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        packed = {
+            field.name: pack(getattr(value, field.name), arrays, f"{name}_{field.name}", leave)
+            for field in dataclasses.fields(value)
+            if field.init
+        }
+        return {_CLASS: type(value).__name__, **packed}
+    if isinstance(value, tuple | list):
+        return [pack(part, arrays, f"{name}_{k}", leave) for k, part in enumerate(value)]
+    if isinstance(value, Mapping):
+        return [[key, pack(part, arrays, f"{name}_{key}", leave)] for key, part in value.items()]
+    if isinstance(value, float | np.floating):
+        number = float(value)
+        return number if math.isfinite(number) else str(number)  # JSON has no infinity
+    if isinstance(value, np.integer | np.bool_):
+        return value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    raise FileError(f"A value of type {type(value).__name__} cannot be saved.")
+
+
+def unpack(
+    kind: type[_T], packed: Any, arrays: Mapping[str, Any], given: Mapping[type, Any] | None = None
+) -> _T:
+    """Return the value of type `kind` that `pack` stored.
+
+    Parameters
+    ----------
+    kind
+        A dataclass.
+    packed, arrays
+        What `pack` returned and filled.
+    given
+        By class, what was left out.
+    """
+    value: _T = _unpack(kind, packed, arrays, given or {})
+    return value
+
+
+def _unpack(kind: Any, packed: Any, arrays: Mapping[str, Any], given: Mapping[type, Any]) -> Any:
+    if kind in given:
+        return given[kind]
+    origin = get_origin(kind)
+    if origin in (Union, types.UnionType):
+        return _unpack(_member(kind, packed), packed, arrays, given)
+    if origin is np.ndarray:
+        return np.ascontiguousarray(arrays[packed])
+    if origin is tuple:
+        part = get_args(kind)[0]
+        return tuple(_unpack(part, value, arrays, given) for value in _list(packed))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        key_kind, part = get_args(kind)
+        return {
+            _unpack(key_kind, key, arrays, given): _unpack(part, value, arrays, given)
+            for key, value in _list(packed)
+        }
+    if dataclasses.is_dataclass(kind):
+        return _dataclass(kind, packed, arrays, given)
+    if kind is float:
+        return float(packed)
+    if kind is types.NoneType:
+        return None
+    if kind in (bool, int, str) and type(packed) is kind:
+        return packed
+    if origin is not None and packed in get_args(kind):  # one of the words of a Literal
+        return packed
+    raise FileError("A part of the file is not what it should be.")
+
+
+def _dataclass(kind: Any, packed: Any, arrays: Mapping[str, Any], given: Mapping[type, Any]) -> Any:
+    if not isinstance(packed, Mapping) or packed.get(_CLASS) != kind.__name__:
+        raise FileError("A part of the file is not what it should be.")
+    hints = _hints(kind)
+    return kind(
+        **{
+            field.name: _unpack(hints[field.name], packed[field.name], arrays, given)
+            for field in dataclasses.fields(kind)
+            if field.init
+        }
+    )
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _member(kind: Any, packed: Any) -> Any:
+    """Return the member of a union that a stored value is of."""
+    members = get_args(kind)
+    if packed is None:
+        return types.NoneType
+    if isinstance(packed, Mapping):
+        named = [one for one in members if getattr(one, "__name__", "") == packed.get(_CLASS)]
+        if named:
+            return named[0]
+    elif isinstance(packed, list):
+        return next(one for one in members if get_origin(one) is tuple)
+    others = [one for one in members if one is not types.NoneType]
+    if len(others) == 1:
+        return others[0]
+    if type(packed) in others:
+        return type(packed)
+    raise FileError("A part of the file is not what it should be.")
+
+
+def _list(packed: Any) -> list[Any]:
+    if not isinstance(packed, list):
+        raise FileError("A part of the file is not what it should be.")
+    return packed

@@ -1,0 +1,99 @@
+"""Exact: the ratio of predictive densities of a normal linear model, by quadrature over sigma."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from synrisk.base.arrays import FloatArray
+from synrisk.base.messages import setting
+from synrisk.core.likelihood import ModelBlock, Nodes, log_predictive_by_nodes
+from synrisk.risk.estimators.estimate import Estimate, Estimator, Request, Shape
+from synrisk.synthesis.fitted_model import Model
+
+
+@dataclass(frozen=True, repr=False)
+class Exact(Estimate):
+    """Nodes given the confidential data, and given these and each dataset stacked."""
+
+    name: ClassVar[str] = "exact"
+    is_drawn: ClassVar[bool] = False
+    nodes: Nodes
+    stacked: tuple[Nodes, ...]
+
+    def log_table(
+        self, block: ModelBlock, shape: Shape, totals: FloatArray | None = None
+    ) -> FloatArray:
+        """Return Σ_l log L_l over the model's guesses, ``(record, cell)``; there are no totals."""
+        del totals
+        return log_predictive_by_nodes(block, self.nodes, self.stacked, shape)
+
+    def log_predictive(self, block: ModelBlock, shape: Shape) -> FloatArray:
+        """Return the log predictive density of each guess against the truth's."""
+        return log_predictive_by_nodes(block, self.nodes, (), shape)
+
+
+@dataclass(frozen=True)
+class ExactEstimator(Estimator):
+    """No Monte Carlo, for models whose posterior is known exactly."""
+
+    name: ClassVar[str] = "exact"
+    uses_draws: ClassVar[bool] = False
+
+    def refusal(self, model: Model, *, with_stacks: bool) -> str | None:
+        """Only a fit of synrisk's own has a posterior that is known exactly."""
+        del with_stacks
+        if model.fit is None:
+            why = "has draws that were made elsewhere"
+        elif not model.regression.distribution.exact:
+            why = "is not gaussian"
+        else:
+            return None
+        return (
+            f"is for gaussian models made by synrisk; the model of {model.regression.response!r} "
+            f"{why}. {setting('estimator', 'auto')} takes the best for each model."
+        )
+
+    def prepare(self, request: Request) -> Exact:
+        """Return nodes wide enough for all guesses."""
+        return exact_within(request, _reach(request))
+
+
+def exact_within(request: Request, reach: float) -> Exact:
+    """Return nodes given everybody, and each dataset too, for guesses no further than `reach`."""
+    model, nodes = request.model, request.synthesizer.given.nodes
+    alone = nodes(model, None, reach, request.executor)
+    stacked = (nodes(model, dataset, reach, request.executor) for dataset in request.release)
+    return Exact(alone, tuple(stacked))
+
+
+def _reach(request: Request) -> float:
+    """Return about how far a guess can lie from what a model expects, beyond the truth's distance.
+
+    Guesses for predictors move the expectation: by no more than the response's own range.
+    """
+    synthesizer, k = request.synthesizer, request.position
+    regression = request.model.regression
+    own = request.grids[k].furthest(regression.on_model_scale)
+    if not synthesizer.plan.parents(k):
+        return own
+    everybody = regression.on_model_scale(synthesizer.columns[regression.response])
+    return float(own + min(_moved_by_parents(request), np.ptp(everybody)))
+
+
+def _moved_by_parents(request: Request) -> float:
+    """Return how far guesses for predictors move a linear predictor; ∞ where it is not linear."""
+    model, plan, k = request.model, request.synthesizer.plan, request.position
+    weight = np.exp(model.posterior.log_weights)
+    means = weight @ model.posterior.coefficients[:, :, 0]
+    first, total = 0, 0.0
+    for term in model.design.terms:
+        mentioned = [p for p in plan.parents(k) if plan.synthesized[p] in term.variables]
+        if mentioned and (len(term.variables) > 1 or not term.is_product):
+            return np.inf
+        for p in mentioned:
+            total += abs(float(means[first])) * request.grids[p].furthest()
+        first += len(term.columns)
+    return total
