@@ -15,6 +15,7 @@ import xarray as xr
 
 from synrisk.base.arrays import IntArray
 from synrisk.base.errors import OptionError, counted, got, listed, nearest
+from synrisk.base.notes import Count, Note, for_anyone, notes_from_json
 from synrisk.core.summary import RiskArrays
 from synrisk.data.frames import TableLike
 from synrisk.data.netcdf import Contents, load, save
@@ -22,7 +23,7 @@ from synrisk.plots import Plots
 from synrisk.plots.view import Drawn
 from synrisk.report import Source, write_report
 from synrisk.risk import tables
-from synrisk.risk.diagnostics import findings, table_of
+from synrisk.risk.diagnostics import Finding, findings, table_of
 from synrisk.risk.evaluation import Evaluation
 from synrisk.risk.evaluation_file import evaluation_from_contents, evaluation_to_contents
 from synrisk.risk.guesses import Grid
@@ -53,8 +54,6 @@ class AttributeRisk:
         The number of synthetic datasets.
     n_draws
         The number of posterior draws used, by variable; 0 for an exact one.
-    notes
-        What a reader of the numbers should know about how they were made.
     release_check
         Whether the release looks as if it came from these models, and whether rows were copied;
         None where diagnostics were not asked for.
@@ -66,7 +65,7 @@ class AttributeRisk:
     estimator: dict[str, str]
     n_datasets: int
     n_draws: dict[str, int]
-    notes: tuple[str, ...]
+    _notes: tuple[Note, ...]
     release_check: ReleaseChecks | None
     _evaluation: Evaluation
     _result: RiskArrays
@@ -81,6 +80,12 @@ class AttributeRisk:
             f"{counted(self.n_datasets, 'dataset')}; "
             f"estimated by {listed(dict.fromkeys(self.estimator.values()))}>"
         )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the numbers should know about how they were made."""
+        failures = () if self.release_check is None else self.release_check.failures
+        return (*map(str, self._notes), *failures)
 
     @cached_property
     def _records(self) -> pd.DataFrame:
@@ -132,7 +137,10 @@ class AttributeRisk:
 
     def diagnostics(self) -> pd.DataFrame:
         """Return what is shaky, why, and what to do: a row a finding, none if all is well."""
-        return table_of(findings(self._evaluation, self._result, self.release_check))
+        return table_of(self._findings())
+
+    def _findings(self) -> list[Finding]:
+        return findings(self._evaluation, self._result, self.release_check)
 
     @property
     def synthesizer(self) -> Synthesizer:
@@ -199,9 +207,9 @@ class AttributeRisk:
         source = Source(
             Drawn(self._evaluation, self._result, self._labels),
             self._records,
-            self.diagnostics(),
+            self._findings(),
             self.release_check,
-            self.notes,
+            self._notes,
             self.estimator,
             self.n_draws,
             self.n_datasets,
@@ -300,7 +308,7 @@ class AttributeRisk:
             "estimator": self.estimator,
             "n_datasets": self.n_datasets,
             "n_draws": self.n_draws,
-            "notes": list(self.notes),
+            "notes": [note.to_json() for note in self._notes],
             "checks": None if self.release_check is None else self.release_check.to_json(),
             "fingerprints": list(self.fingerprints),
             **stored,
@@ -314,12 +322,13 @@ class AttributeRisk:
         meta, arrays = contents.meta["risk"], contents.arrays
         synthesizer = Synthesizer.from_contents(contents.meta, arrays, contents.table)
         evaluation, result = evaluation_from_contents(synthesizer, meta, arrays)
+        checks = None if meta["checks"] is None else ReleaseChecks.from_json(meta["checks"])
         return cls(
             dict(meta["estimator"]),
             meta["n_datasets"],
             dict(meta["n_draws"]),
-            tuple(meta["notes"]),
-            None if meta["checks"] is None else ReleaseChecks.from_json(meta["checks"]),
+            _notes_of_file(meta["notes"], synthesizer, evaluation, checks),
+            checks,
             evaluation,
             result,
             labels_of(synthesizer, evaluation.positions),
@@ -349,6 +358,45 @@ class AttributeRisk:
         if groups.map(lambda value: not isinstance(value, Hashable)).any():
             raise OptionError(f"by={by!r} holds lists or other nested values, not groups.")
         return groups
+
+
+def notes_on_records(synthesizer: Synthesizer) -> tuple[Note, ...]:
+    """Say what to know of the models and of the confidential records that they were fitted to."""
+    n_dropped = synthesizer.n_dropped
+    if not n_dropped:
+        return synthesizer.structured_notes
+    dropped = for_anyone(
+        Count(n_dropped, "confidential record", of=synthesizer.n_records + n_dropped),
+        " with missing values left out.",
+    )
+    return (*synthesizer.structured_notes, dropped)
+
+
+def notes_around_truth(names: Sequence[str], grids: Sequence[Grid]) -> tuple[Note, ...]:
+    """Say which variables' guesses no intruder owns."""
+    around = [name for name, grid in zip(names, grids, strict=True) if grid.around_truth]
+    if not around:
+        return ()
+    note = for_anyone(
+        f"The guesses for {listed(around)} are laid out around the truth, a set that no intruder "
+        "owns: read the probability as a comparison within that set, not as an intruder's belief."
+    )
+    return (note,)
+
+
+def _notes_of_file(
+    stored: Sequence[Any],
+    synthesizer: Synthesizer,
+    evaluation: Evaluation,
+    checks: ReleaseChecks | None,
+) -> tuple[Note, ...]:
+    """Return the notes that a file holds; earlier versions stored texts, failures among them."""
+    known = (
+        *notes_on_records(synthesizer),
+        *notes_around_truth(synthesizer.plan.synthesized, evaluation.grids),
+    )
+    failures = () if checks is None else checks.failures
+    return notes_from_json([one for one in stored if one not in failures], known)
 
 
 def labels_of(synthesizer: Synthesizer, positions: IntArray) -> tables.Labels:

@@ -16,6 +16,7 @@ import numpy as np
 from synrisk.base.arrays import FloatArray
 from synrisk.base.errors import FitError, OptionError
 from synrisk.base.messages import either, place_of, setting
+from synrisk.base.notes import Note
 from synrisk.base.seeds import stream
 from synrisk.base.workers import Executor, Serial
 from synrisk.core.likelihood import Nodes
@@ -96,7 +97,7 @@ class Fit:
     ess: float
     inflation: FloatArray
     separated: tuple[int, ...]
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
 
 def fit_regression(

@@ -29,7 +29,6 @@ def evaluation_to_contents(
         "with_errors": result.errors is not None,
         "around_truth": [grid.around_truth for grid in evaluation.grids],
         "n_replaced": [grid.n_replaced for grid in evaluation.grids],
-        "grid_notes": [list(grid.notes) for grid in evaluation.grids],
         "fitted": fitted,
     }
     arrays: dict[str, Any] = {
@@ -75,9 +74,8 @@ def evaluation_from_contents(
             arrays[f"truth_{k}"],
             arrays[f"present_{k}"],
             meta["around_truth"][k],
-            # Not in files of before they were kept.
-            tuple(meta["grid_notes"][k]) if "grid_notes" in meta else (),
-            meta["n_replaced"][k] if "n_replaced" in meta else 0,
+            # Not in files of before it was kept.
+            n_replaced=meta["n_replaced"][k] if "n_replaced" in meta else 0,
         )
         for k in variables
     )

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from synrisk.base.errors import FileError
+from synrisk.base.notes import notes_from_json
 from synrisk.fitting import CommonNumbers, Fit, Scales, Standardisation
+from synrisk.fitting.identifiability import separation_note
 from synrisk.models.families import FAMILIES, Family
 from synrisk.models.plan import Regression
 from synrisk.models.posterior import Posterior, parameter_names
@@ -86,7 +88,8 @@ def models_from_contents(
             tuple(settings[k].get("left_out", ())),
         )
         weights = confidential.record_weights(regression)
-        fit = _fit_from_json(settings[k]["fit"], arrays, k) if settings[k]["fit"] else None
+        stored = settings[k]["fit"]
+        fit = _fit_from_json(stored, arrays, k, regression.response) if stored else None
         rename = settings[k].get("rename", {})
         models.append(Model(regression, design, posterior, weights, fit, rename))
     return tuple(models)
@@ -102,15 +105,20 @@ def _fit_to_json(fit: Fit) -> dict[str, Any]:
         "khat": float(fit.khat).hex(),
         "ess": fit.ess,
         "separated": list(fit.separated),
-        "notes": list(fit.notes),
+        "notes": [note.to_json() for note in fit.notes],
     }
 
 
-def _fit_from_json(stored: Mapping[str, Any], arrays: Mapping[str, Any], k: int) -> Fit:
+def _fit_from_json(
+    stored: Mapping[str, Any], arrays: Mapping[str, Any], k: int, response: str
+) -> Fit:
     standardisation = Standardisation(
         arrays[f"fit_centre_{k}"], arrays[f"fit_spread_{k}"], stored["intercept"]
     )
     priors: Any = prior_from_json(stored["priors"])
+    # Texts are of earlier versions, whose fits had no other notes.
+    texts = [one for one in stored["notes"] if isinstance(one, str)]
+    separation = [separation_note(response, text) for text in texts]
     return Fit(
         engine=stored["engine"],
         priors=priors,
@@ -122,7 +130,7 @@ def _fit_from_json(stored: Mapping[str, Any], arrays: Mapping[str, Any], k: int)
         ess=stored["ess"],
         inflation=np.asarray(arrays[f"fit_inflation_{k}"]),
         separated=tuple(stored["separated"]),
-        notes=tuple(stored["notes"]),
+        notes=notes_from_json(stored["notes"], separation),
     )
 
 

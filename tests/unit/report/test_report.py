@@ -19,7 +19,10 @@ import pytest
 from helpers.cases import people, two_gaussians
 
 import synrisk as sr
+from synrisk.base.notes import Count, for_anyone, for_inside
+from synrisk.data import netcdf
 
+KINDS = ("inside", "sharing")
 SECTIONS = ("verdict", "evaluated", "numbers", "figures", "intruder", "guesses", "diagnostics",
             "models", "provenance", "notes")  # fmt: skip
 MARKED = (8642.1357, 7531.2468, 31.41592653)
@@ -337,11 +340,117 @@ def test_dropped_records_are_blurred_and_separation_is_not_told_by_level(tmp_pat
     assert any("separated" in note for note in risk.notes)
     _, facts = written(risk, tmp_path)
     notes = " ".join(facts["notes"])
-    assert "fewer than 10 confidential records with missing values" in notes
+    assert "Fewer than 10 confidential records with missing values" in notes
     assert "u[" not in notes
     assert "(separation)" in notes
     _, facts = written(risk, tmp_path, kind="inside")
     assert "3 confidential records with missing values" in " ".join(facts["notes"])
+
+
+def planted(risk, *notes):
+    return replace(risk, _notes=(*risk._notes, *notes))
+
+
+@pytest.mark.parametrize(
+    ("note", "shared"),
+    [
+        (for_inside("3 of 5,000 records have none."), None),
+        (for_inside(Count(3, "record", of=5000), " of 5,000 records have none."), None),
+        (for_inside("3 of 5,000 records have none.", instead="Records have none."), "Records have"),
+        (for_anyone(Count(3, "record", of=5000), " have none."), "Fewer than 20 records have none"),
+        (for_anyone(Count(3, "record", of=5000), " have none.", unless_few=True), None),
+    ],
+    ids=["words", "count", "instead", "for anyone", "unless few"],
+)
+@pytest.mark.parametrize("loaded", [False, True])
+def test_three_of_five_thousand_records_stay_inside(note, shared, loaded, tmp_path):
+    risk, _, _ = marked()
+    risk = planted(risk, note)
+    if loaded:
+        risk.save(tmp_path / "risk.nc")
+        risk = sr.AttributeRisk.load(tmp_path / "risk.nc")
+    assert str(note) in risk.notes
+    page, facts = written(risk, tmp_path)
+    for text in (Page(page).text, json.dumps(facts)):
+        assert ("have none" in text) == (shared is not None)
+        assert shared is None or shared in text
+        assert "3 of 5,000" not in text
+        assert "3 records" not in text
+    page, facts = written(risk, tmp_path, kind="inside")
+    assert str(note) in facts["notes"]
+    assert str(note) in Page(page).text
+
+
+def test_findings_tell_counts_as_a_shared_page_does(tmp_path):
+    risk, _, _ = marked()
+    assert risk.n_datasets == 2
+    errors = risk._result.errors
+    n = len(errors.reliable)
+    reliable, khat = np.ones(n, dtype=bool), np.full(n, 1.0)
+    reliable[[2, 5, 7]] = False
+    mcse = errors.mcse.copy()
+    mcse[11:48] = np.nan
+    errors = replace(errors, reliable=reliable, khat=khat, mcse=mcse)
+    shaky = replace(risk, _result=replace(risk._result, errors=errors))
+    inside = ["The error of 37 records cannot be estimated.", "3 records are not reliable."]
+    assert shaky.diagnostics()["what"].tolist()[:2] == inside
+    _, facts = written(shaky, tmp_path, kind="inside")
+    assert [one["what"] for one in facts["diagnostics"]][:2] == inside
+    _, facts = written(shaky, tmp_path)
+    assert [one["what"] for one in facts["diagnostics"]][:2] == [
+        "The error of about 40 records cannot be estimated.",
+        "Fewer than 20 records are not reliable.",
+    ]
+
+
+def test_an_error_beside_what_the_release_tells_is_shared_without_digits(tmp_path):
+    risk, _, _ = marked()
+    errors = replace(risk._result.errors, mcse=np.full_like(risk._result.errors.mcse, 0.4321))
+    shaky = replace(risk, _result=replace(risk._result, errors=errors))
+    said = {kind: written(shaky, tmp_path, kind=kind)[1]["diagnostics"] for kind in KINDS}
+    (inside,), (shared,) = (
+        [one["why"] for one in said[kind] if "hides what" in one["what"]] for kind in KINDS
+    )
+    assert "their standard error is 0.43" in inside
+    assert "more than half" in shared
+    assert not re.search(r"\d", shared)
+
+
+def with_texts_for_notes(path):
+    """Store notes as versions before this stored them: as texts, failed checks among them."""
+    risk = sr.AttributeRisk.load(path)
+    contents = netcdf.load(path, "an attribute risk")
+    meta = json.loads(json.dumps(contents.meta))
+    meta["risk"]["notes"] = list(risk.notes)
+    meta["risk"]["grid_notes"] = [[] for _ in risk.estimator]
+    for model, stored in zip(risk.synthesizer.models, meta["models"], strict=True):
+        if model.fit is not None:
+            stored["fit"]["notes"] = [str(note) for note in model.fit.notes]
+    netcdf.save(path, replace(contents, meta=meta))
+
+
+def test_notes_of_files_of_before_they_said_for_whom_are_for_inside(tmp_path):
+    data = people(60, seed=2)
+    data.loc[[1, 2, 3], "z"] = np.nan
+    data["u"] = pd.Categorical(np.where(np.arange(60) < 12, "only", "other"))
+    data["o"] = np.where(np.arange(60) < 12, 1, data["o"])
+    plan = [sr.Regression("b ~ z"), sr.Regression("o ~ u", family="bernoulli")]
+    synthesizer = sr.fit(plan, data, n_draws=200, seed=1, missing="drop")
+    release = synthesizer.synthesize(seed=1)[0].assign(b=data["b"])  # a copy, which a check finds
+    with pytest.warns(sr.ReliabilityWarning):
+        risk = sr.attribute_risk(synthesizer, release)
+    assert risk.release_check.failures
+    risk = planted(risk, for_anyone("Known to anyone."), for_inside("3 of 5,000 records."))
+    risk.save(tmp_path / "old.nc")
+    with_texts_for_notes(tmp_path / "old.nc")
+    old = sr.AttributeRisk.load(tmp_path / "old.nc")
+    assert old.notes == risk.notes
+    assert written(old, tmp_path, kind="inside")[1]["notes"] == [str(n) for n in risk._notes]
+    shared = written(risk, tmp_path)[1]["notes"]
+    assert "Known to anyone." in shared
+    # What the rest of the file says for sure is told: separation, records dropped, guesses.
+    assert written(old, tmp_path)[1]["notes"] == [n for n in shared if n != "Known to anyone."]
+    assert len(shared) == 4
 
 
 def test_guesses_are_told_in_the_variables_own_units(tmp_path):
