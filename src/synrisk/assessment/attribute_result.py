@@ -15,7 +15,9 @@ import xarray as xr
 
 from synrisk.base.arrays import IntArray
 from synrisk.base.errors import OptionError, counted, got, listed, nearest
+from synrisk.base.notes import Count, Note, for_anyone
 from synrisk.core.summary import RiskArrays
+from synrisk.data.archive import pack, unpack
 from synrisk.data.frames import TableLike
 from synrisk.data.netcdf import Contents, load, save
 from synrisk.plots import Plots
@@ -23,6 +25,7 @@ from synrisk.plots.view import Drawn
 from synrisk.report import Source, write_report
 from synrisk.risk import tables
 from synrisk.risk.diagnostics import findings, table_of
+from synrisk.risk.estimators.estimate import Finding
 from synrisk.risk.evaluation import Evaluation
 from synrisk.risk.evaluation_file import evaluation_from_contents, evaluation_to_contents
 from synrisk.risk.guesses import Grid
@@ -53,8 +56,6 @@ class AttributeRisk:
         The number of synthetic datasets.
     n_draws
         The number of posterior draws used, by variable; 0 for an exact one.
-    notes
-        What a reader of the numbers should know about how they were made.
     release_check
         Whether the release looks as if it came from these models, and whether rows were copied;
         None where diagnostics were not asked for.
@@ -66,7 +67,7 @@ class AttributeRisk:
     estimator: dict[str, str]
     n_datasets: int
     n_draws: dict[str, int]
-    notes: tuple[str, ...]
+    _notes: tuple[Note, ...]
     release_check: ReleaseChecks | None
     _evaluation: Evaluation
     _result: RiskArrays
@@ -81,6 +82,12 @@ class AttributeRisk:
             f"{counted(self.n_datasets, 'dataset')}; "
             f"estimated by {listed(dict.fromkeys(self.estimator.values()))}>"
         )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the numbers should know about how they were made."""
+        failures = () if self.release_check is None else self.release_check.failures
+        return (*map(str, self._notes), *failures)
 
     @cached_property
     def _records(self) -> pd.DataFrame:
@@ -132,7 +139,10 @@ class AttributeRisk:
 
     def diagnostics(self) -> pd.DataFrame:
         """Return what is shaky, why, and what to do: a row a finding, none if all is well."""
-        return table_of(findings(self._evaluation, self._result, self.release_check))
+        return table_of(self._findings())
+
+    def _findings(self) -> list[Finding]:
+        return findings(self._evaluation, self._result, self.release_check)
 
     @property
     def synthesizer(self) -> Synthesizer:
@@ -199,9 +209,9 @@ class AttributeRisk:
         source = Source(
             Drawn(self._evaluation, self._result, self._labels),
             self._records,
-            self.diagnostics(),
+            self._findings(),
             self.release_check,
-            self.notes,
+            self._notes,
             self.estimator,
             self.n_draws,
             self.n_datasets,
@@ -300,8 +310,8 @@ class AttributeRisk:
             "estimator": self.estimator,
             "n_datasets": self.n_datasets,
             "n_draws": self.n_draws,
-            "notes": list(self.notes),
-            "checks": None if self.release_check is None else self.release_check.to_json(),
+            "notes": pack(self._notes, arrays, "note"),
+            "checks": pack(self.release_check, arrays, "check"),
             "fingerprints": list(self.fingerprints),
             **stored,
         }
@@ -314,12 +324,13 @@ class AttributeRisk:
         meta, arrays = contents.meta["risk"], contents.arrays
         synthesizer = Synthesizer.from_contents(contents.meta, arrays, contents.table)
         evaluation, result = evaluation_from_contents(synthesizer, meta, arrays)
+        checks = meta["checks"] and unpack(ReleaseChecks, meta["checks"], arrays)
         return cls(
             dict(meta["estimator"]),
             meta["n_datasets"],
             dict(meta["n_draws"]),
-            tuple(meta["notes"]),
-            None if meta["checks"] is None else ReleaseChecks.from_json(meta["checks"]),
+            tuple(unpack(Note, packed, arrays) for packed in meta["notes"]),
+            checks,
             evaluation,
             result,
             labels_of(synthesizer, evaluation.positions),
@@ -349,6 +360,30 @@ class AttributeRisk:
         if groups.map(lambda value: not isinstance(value, Hashable)).any():
             raise OptionError(f"by={by!r} holds lists or other nested values, not groups.")
         return groups
+
+
+def notes_on_records(synthesizer: Synthesizer) -> tuple[Note, ...]:
+    """Say what to know of the models and of the confidential records that they were fitted to."""
+    n_dropped = synthesizer.n_dropped
+    if not n_dropped:
+        return synthesizer.structured_notes
+    dropped = for_anyone(
+        Count(n_dropped, "confidential record", of=synthesizer.n_records + n_dropped),
+        " with missing values left out.",
+    )
+    return (*synthesizer.structured_notes, dropped)
+
+
+def notes_around_truth(names: Sequence[str], grids: Sequence[Grid]) -> tuple[Note, ...]:
+    """Say which variables' guesses no intruder owns."""
+    around = [name for name, grid in zip(names, grids, strict=True) if grid.around_truth]
+    if not around:
+        return ()
+    note = for_anyone(
+        f"The guesses for {listed(around)} are laid out around the truth, a set that no intruder "
+        "owns: read the probability as a comparison within that set, not as an intruder's belief."
+    )
+    return (note,)
 
 
 def labels_of(synthesizer: Synthesizer, positions: IntArray) -> tables.Labels:

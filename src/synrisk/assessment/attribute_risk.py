@@ -10,7 +10,13 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from synrisk.assessment.attribute_result import AttributeRisk, labels_of, positions_of
+from synrisk.assessment.attribute_result import (
+    AttributeRisk,
+    labels_of,
+    notes_around_truth,
+    notes_on_records,
+    positions_of,
+)
 from synrisk.base.arrays import IntArray
 from synrisk.base.errors import (
     DrawsError,
@@ -22,6 +28,7 @@ from synrisk.base.errors import (
     nearest,
 )
 from synrisk.base.messages import place_of, setting
+from synrisk.base.notes import Count, Note, for_anyone
 from synrisk.base.progress import bar
 from synrisk.base.workers import Workers, workers
 from synrisk.core.summary import RiskArrays
@@ -148,10 +155,9 @@ def attribute_risk(
         dict(zip(names, asked.n_draws_used, strict=True)),
         (
             *_notes(synthesizer, prepared.release, prepared.grids),
-            *((f"{counted(n_fitted, 'record')} fitted at each guess.",) if n_fitted else ()),
+            *_note_on_fitted(n_fitted, len(asked.positions)),
             *_note_on_stacks(asked.draws, prepared.given_stacks, names),
             *(_note_on_chains(synthesizer, prepared.given_stacks) if asked.with_errors else ()),
-            *(checks.failures if checks else ()),
         ),
         checks,
         evaluation,
@@ -335,7 +341,7 @@ def _warn(found: Sequence[Finding]) -> None:
     if shaky:
         warnings.warn(
             f"{counted(len(shaky), 'finding')} about these numbers: "
-            f"{' '.join(finding.what for finding in shaky)} See risk.diagnostics().",
+            f"{' '.join(str(finding.what) for finding in shaky)} See risk.diagnostics().",
             ReliabilityWarning,
             stacklevel=3,
         )
@@ -440,7 +446,7 @@ def _target(synthesizer: Synthesizer, name: str, positions: IntArray) -> Target:
 
 def _note_on_stacks(
     draws: Sequence[Posterior], given_stacks: Sequence[Sequence[Posterior]], names: Sequence[str]
-) -> tuple[str, ...]:
+) -> tuple[Note, ...]:
     """Say where fits made elsewhere differ in their numbers of draws."""
     notes = []
     for k, name in enumerate(names):
@@ -448,15 +454,23 @@ def _note_on_stacks(
         if set(numbers) - {draws[k].n_draws}:
             found = listed(f"{n:,}" for n in numbers)
             notes.append(
-                f"{name} has {draws[k].n_draws:,} draws given the confidential data, and {found} "
-                "given the stacks: each mean is over all draws of its own fit."
+                for_anyone(
+                    f"{name} has {draws[k].n_draws:,} draws given the confidential data, and "
+                    f"{found} given the stacks: each mean is over all draws of its own fit."
+                )
             )
     return tuple(notes)
 
 
+def _note_on_fitted(n_fitted: int, n_records: int) -> tuple[Note, ...]:
+    if not n_fitted:
+        return ()
+    return (for_anyone(Count(n_fitted, "record", of=n_records), " fitted at each guess."),)
+
+
 def _note_on_chains(
     synthesizer: Synthesizer, given_stacks: Sequence[Sequence[Posterior]]
-) -> tuple[str, ...]:
+) -> tuple[Note, ...]:
     foreign = [
         model.regression.response
         for k, model in enumerate(synthesizer.models)
@@ -465,45 +479,37 @@ def _note_on_chains(
     ]
     if not foreign:
         return ()
-    note = "are not known: errors are estimated by batches of adjacent draws, as of one chain."
-    return (f"The chains of the draws for {listed(foreign)} {note}",)
+    note = for_anyone(
+        f"The chains of the draws for {listed(foreign)} are not known: errors are estimated by "
+        "batches of adjacent draws, as of one chain."
+    )
+    return (note,)
 
 
 def _notes(
     synthesizer: Synthesizer, release: Sequence[Released], grids: Sequence[Grid]
-) -> tuple[str, ...]:
-    notes = list(synthesizer.notes)
-    if synthesizer.n_dropped:
-        notes.append(
-            f"{counted(synthesizer.n_dropped, 'confidential record')} with missing values left out."
-        )
+) -> tuple[Note, ...]:
+    notes = list(notes_on_records(synthesizer))
     for number, dataset in enumerate(release, 1):
         n_dropped = len(dataset.frame) - int(dataset.kept.sum())
         if n_dropped:
             notes.append(
-                f"{counted(n_dropped, 'row')} of synthetic dataset {number} with missing "
-                "values left out."
+                for_anyone(
+                    Count(n_dropped, "row", of=len(dataset.frame)),
+                    f" of synthetic dataset {number} with missing values left out.",
+                )
             )
     notes += [
-        f"Synthetic datasets {one + 1} and {other + 1} are the same: they count as two independent "
-        "ones."
+        for_anyone(
+            f"Synthetic datasets {one + 1} and {other + 1} are the same: they count as two "
+            "independent ones."
+        )
         for other in range(len(release))
         for one in range(other)
         if _same(release[one].columns, release[other].columns)
     ]
     notes += [note for grid in grids for note in grid.notes]
-    around = [
-        name
-        for name, grid in zip(synthesizer.plan.synthesized, grids, strict=True)
-        if grid.around_truth
-    ]
-    if around:
-        notes.append(
-            f"The guesses for {listed(around)} are laid out around the truth, a set that no "
-            "intruder owns: read the probability as a comparison within that set, not as an "
-            "intruder's belief."
-        )
-    return tuple(notes)
+    return (*notes, *notes_around_truth(synthesizer.plan.synthesized, grids))
 
 
 def _same(one: Columns, other: Columns) -> bool:

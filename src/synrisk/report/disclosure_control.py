@@ -11,13 +11,13 @@ large. A report for inside tells everything.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from synrisk.base.arrays import FloatArray
+from synrisk.base.notes import Count, Note
 from synrisk.verdict.verdict import LEAST_SHARED
 
 FEW = f"fewer than {LEAST_SHARED}"
@@ -29,11 +29,6 @@ _RECORDS_A_BAR = 200  # on average at least
 _N_BINS = 36
 _SAME = 1e-6
 _DOMINATES = 0.1  # the share of a sum from which one record dominates it
-_COUNTED = re.compile(
-    r"(?<![\d.,#=])(?P<n>\d{1,3}(?:,\d{3})+|\d+)(?P<kind> (?:\w+ )?(?:record|row|value|label))s?\b"
-    r"(?P<verb> is| has| was)?"
-)
-_PLURAL = {" is": " are", " has": " have", " was": " were"}
 
 
 @dataclass(frozen=True)
@@ -221,19 +216,20 @@ class Discretion:
             kept[-1] = edges[-1] if run else kept[-1]
         return Bins(np.array(kept), np.array([self.rounded(n, _LEAST_IN_BAR) for n in sizes]))
 
-    def blurred(self, text: str, total: int) -> str:
-        """Return words with their small counts of records blurred."""
+    def says(self, note: Note) -> str | None:
+        """Return what is said of a note; None where nothing is."""
         if not self.sharing:
-            return text
-
-        def tell(found: re.Match[str]) -> str:
-            n = int(found["n"].replace(",", ""))
-            if LEAST_SHARED <= n <= total - LEAST_SHARED or n == total:
-                return found[0]
-            told = FEW if n < LEAST_SHARED else f"all but {FEW}" if n < total else found["n"]
-            return f"{told}{found['kind']}s{_PLURAL.get(found['verb'], '')}"
-
-        return _COUNTED.sub(tell, text)
+            return str(note)
+        if note.audience != "anyone":
+            return note.instead
+        if note.unless_few and not all(self.tells(one.n, one.of) for one in note.counts):
+            return None
+        text = "".join(
+            f"{self.count(part.n, part.of)} {part.nouns}" if isinstance(part, Count) else part
+            for part in note.parts
+        )
+        # Where it begins with a count it now begins with a word.
+        return text[0].upper() + text[1:] if isinstance(note.parts[0], Count) else text
 
 
 def _round_edges(

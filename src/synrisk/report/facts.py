@@ -14,13 +14,13 @@ import numpy as np
 import pandas as pd
 
 from synrisk.base.arrays import FloatArray
-from synrisk.base.errors import listed
+from synrisk.base.notes import Note
 from synrisk.core.summary import TIE
 from synrisk.plots.view import JOINT, Drawn, Numbers
 from synrisk.report.disclosure_control import FEW, Discretion
 from synrisk.report.pictures import MOST_VARIABLES, pictures
 from synrisk.report.usefulness import usefulness
-from synrisk.risk.guesses.strategy import replaced_note
+from synrisk.risk.estimators.estimate import Finding
 from synrisk.risk.intruder_prior import FromModel, Prior, Table
 from synrisk.risk.release_checks import TAIL, ReleaseChecks
 from synrisk.synthesis.release import Released
@@ -49,7 +49,9 @@ class Source:
         What is shaky.
     checks
         What was found about the release, or None.
-    notes, estimator, n_draws, n_datasets
+    notes
+        What a reader should know, apart from the findings and the checks.
+    estimator, n_draws, n_datasets
         As `AttributeRisk` has them.
     verdict
         Whether the criteria are kept, or None where there are none.
@@ -59,9 +61,9 @@ class Source:
 
     drawn: Drawn
     records: pd.DataFrame
-    findings: pd.DataFrame
+    findings: Sequence[Finding]
     checks: ReleaseChecks | None
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     estimator: dict[str, str]
     n_draws: dict[str, int]
     n_datasets: int
@@ -95,7 +97,7 @@ def collect(
         "models": _models(source),
         "versions": _versions(),
         "hashes": hashes,
-        "notes": _notes(source, told),
+        "notes": [text for note in source.notes if (text := told.says(note)) is not None],
     }
     if source.utility is not None:
         facts["utility"] = usefulness(source.utility, told)
@@ -293,18 +295,12 @@ def _relative_to_truth(
     return "About each person's own truth."
 
 
-def _failures(source: Source) -> tuple[str, ...]:
-    return () if source.checks is None else source.checks.failures
-
-
 def _diagnostics(source: Source, told: Discretion) -> list[dict[str, str]]:
     """Return what is shaky; what the checks of the release found stands in a table of its own."""
-    n = len(source.records)
-    failures = _failures(source)
     return [
-        {str(key): told.blurred(str(words), n) for key, words in row.items()}
-        for row in source.findings.to_dict("records")
-        if row["what"] not in failures
+        {"what": what, "why": told.says(one.why) or "", "what_to_do": one.what_to_do}
+        for one in source.findings
+        if not one.is_failed_check and (what := told.says(one.what)) is not None
     ]
 
 
@@ -384,32 +380,6 @@ def _models(source: Source) -> list[dict[str, Any]]:
 def _versions() -> dict[str, str]:
     versions = {"Python": platform.python_version()}
     return versions | {name: metadata.version(name) for name in _LIBRARIES}
-
-
-def _notes(source: Source, told: Discretion) -> list[str]:
-    """Return the notes; where they are shared, without what they say about few records."""
-    synthesizer = source.drawn.evaluation.synthesizer
-    n, failures = len(source.records), _failures(source)
-    others = [note for note in source.notes if note not in failures]
-    if not told.sharing:
-        return others
-    # A note on separation says that all records of a level share an outcome; one on the guesses of
-    # few records would come and go with one of them; how many truths took a guess's place stands
-    # with the guesses.
-    of_grids = {note for grid in source.drawn.grids for note in grid.notes}
-    of_grids = {note for note in of_grids if FEW in told.blurred(note, n)}
-    for name, grid in zip(source.drawn.labels.names, source.drawn.grids, strict=True):
-        of_grids |= set(replaced_note(name, grid.n_replaced))
-    of_fits = {note for model in synthesizer.models if model.fit for note in model.fit.notes}
-    left_out = of_grids | of_fits
-    kept = [told.blurred(note, n) for note in others if note not in left_out]
-    shaky = [m.regression.response for m in synthesizer.models if m.fit and m.fit.notes]
-    if shaky:
-        kept.append(
-            f"Coefficients of the model of {listed(shaky)} owe their size to the prior, not to the "
-            "data (separation)."
-        )
-    return kept
 
 
 def _riskiest(source: Source) -> list[dict[str, Any]]:

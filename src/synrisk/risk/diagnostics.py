@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from synrisk.base.errors import counted, listed
+from synrisk.base.errors import listed
+from synrisk.base.notes import Count, for_anyone, for_inside
 from synrisk.core.summary import RiskArrays
 from synrisk.risk.estimators.estimate import Finding
 from synrisk.risk.evaluation import Evaluation
@@ -22,7 +23,7 @@ class ReliabilityWarning(UserWarning):
 
 def table_of(found: Sequence[Finding]) -> pd.DataFrame:
     """Return a row a finding: what, why, what to do."""
-    rows = [(one.what, one.why, one.what_to_do) for one in found]
+    rows = [(str(one.what), str(one.why), one.what_to_do) for one in found]
     return pd.DataFrame(rows, columns=["what", "why", "what_to_do"])
 
 
@@ -34,8 +35,10 @@ def findings(
     if evaluation.paired is not None:
         found.append(
             Finding(
-                "The Monte-Carlo error is not known.",
-                "The paper's estimator pairs the draws of all models, and gives no error.",
+                for_anyone("The Monte-Carlo error is not known."),
+                for_anyone(
+                    "The paper's estimator pairs the draws of all models, and gives no error."
+                ),
                 "Use the estimator 'auto', or 'importance' for draws that were made elsewhere.",
                 by_choice=True,
             )
@@ -43,8 +46,8 @@ def findings(
     elif result.errors is None:
         found.append(
             Finding(
-                "The Monte-Carlo error is not known.",
-                "The risk was evaluated with diagnostics=False.",
+                for_anyone("The Monte-Carlo error is not known."),
+                for_anyone("The risk was evaluated with diagnostics=False."),
                 "Evaluate it with diagnostics=True.",
                 by_choice=True,
             )
@@ -60,9 +63,10 @@ def findings(
     if checks is not None:
         found += [
             Finding(
-                failure,
-                "Only the models' sufficient statistics enter the risk.",
+                for_inside(failure),
+                for_anyone("Only the models' sufficient statistics enter the risk."),
                 "Evaluate the data that will be released, made by these models.",
+                is_failed_check=True,
             )
             for failure in checks.failures
         ]
@@ -77,11 +81,15 @@ def _about_unchecked(checks: ReleaseChecks) -> list[Finding]:
         by_variable.setdefault(variable, []).append(number)
     return [
         Finding(
-            f"Whether the release came from the model of {variable} could not be checked (dataset "
-            f"{listed(map(str, numbers))}).",
-            "The synthetic rows do not carry a fit of this model (they are too few, or a predictor "
-            "is constant among them), or draws that were made elsewhere are fewer than 20 for each "
-            "parameter.",
+            for_anyone(
+                f"Whether the release came from the model of {variable} could not be checked "
+                f"(dataset {listed(map(str, numbers))})."
+            ),
+            for_anyone(
+                "The synthetic rows do not carry a fit of this model (they are too few, or a "
+                "predictor is constant among them), or draws that were made elsewhere are fewer "
+                "than 20 for each parameter."
+            ),
             "Evaluate whole datasets, with more draws; or, if you know that these models made "
             "them, say so in the criteria: unchecked_release='accept'.",
         )
@@ -97,8 +105,12 @@ def _about_records(result: RiskArrays, *, said: bool, fitted: bool) -> list[Find
     if not said and not known.all():
         found.append(
             Finding(
-                f"The error of {counted(int((~known).sum()), 'record')} cannot be estimated.",
-                "There are too few draws, or weights beyond what numbers can hold.",
+                for_anyone(
+                    "The error of ",
+                    Count(int((~known).sum()), "record", of=len(known)),
+                    " cannot be estimated.",
+                ),
+                for_anyone("There are too few draws, or weights beyond what numbers can hold."),
                 "Use more draws (n_draws).",
             )
         )
@@ -106,9 +118,13 @@ def _about_records(result: RiskArrays, *, said: bool, fitted: bool) -> list[Find
     if n_bad:
         found.append(
             Finding(
-                f"{counted(n_bad, 'record is', 'records are')} not reliable.",
-                "At some guess a few draws carry nearly all the weight (k̂ is high and the "
-                "effective number of draws is low): outliers, or guesses far from the model.",
+                for_anyone(
+                    Count(n_bad, "record is", "records are", of=len(known)), " not reliable."
+                ),
+                for_anyone(
+                    "At some guess a few draws carry nearly all the weight (k̂ is high and the "
+                    "effective number of draws is low): outliers, or guesses far from the model."
+                ),
                 "Use more draws, look at these records (the column reliable of the records), or "
                 "narrow their guesses; "
                 + (
@@ -123,9 +139,13 @@ def _about_records(result: RiskArrays, *, said: bool, fitted: bool) -> list[Find
     if known.any() and error > _LARGE_ERROR * moved and error > 1e-12:
         found.append(
             Finding(
-                "The Monte-Carlo error hides what the release tells.",
-                f"Probabilities differ from the prior by {moved:.2g} on average (root mean "
-                f"square), and their standard error is {error:.2g}.",
+                for_anyone("The Monte-Carlo error hides what the release tells."),
+                for_inside(
+                    f"Probabilities differ from the prior by {moved:.2g} on average (root mean "
+                    f"square), and their standard error is {error:.2g}.",
+                    instead="The standard error of the probabilities is more than half of what "
+                    "they differ from the prior by on average (root mean square).",
+                ),
                 "Use more draws (n_draws of the fit).",
             )
         )

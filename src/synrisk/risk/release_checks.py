@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from operator import attrgetter
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -227,24 +226,6 @@ class ReleaseChecks:
             return "failed"
         return "passed" if distances and all(one.is_known for one in distances) else "not known"
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the checks as JSON has them."""
-        return {
-            "distance": _to_columns(Distance, self.distances),
-            "copies": _to_columns(Copies, self.copied_rows),
-            "agreement": _to_columns(Agreement, self.agreements),
-        }
-
-    @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> ReleaseChecks:
-        """Return what `to_json` stored."""
-        return cls(
-            _from_columns(Distance, stored["distance"]),
-            _from_columns(Copies, stored["copies"]),
-            # Files of before there was one have none.
-            _from_columns(Agreement, stored["agreement"]) if "agreement" in stored else (),
-        )
-
 
 _Row = TypeVar("_Row", Distance, Copies, Agreement)
 
@@ -252,22 +233,6 @@ _Row = TypeVar("_Row", Distance, Copies, Agreement)
 def _table(kind: type[_Row], rows: Sequence[_Row], index: list[str]) -> pd.DataFrame:
     columns = [one.name for one in fields(kind)]
     return pd.DataFrame([vars(row) for row in rows], columns=columns).set_index(index)
-
-
-def _to_columns(kind: type[_Row], rows: Sequence[_Row]) -> dict[str, list[Any]]:
-    """Return columns as lists with None for NaN, which JSON does not have."""
-    return {
-        one.name: [None if value != value else value for value in map(attrgetter(one.name), rows)]
-        for one in fields(kind)
-    }
-
-
-def _from_columns(kind: type[_Row], columns: Mapping[str, Sequence[Any]]) -> tuple[_Row, ...]:
-    rows: list[tuple[Any, ...]] = [
-        tuple(math.nan if value is None else value for value in row)
-        for row in zip(*(columns[one.name] for one in fields(kind)), strict=True)
-    ]
-    return tuple(kind(*row) for row in rows)
 
 
 def _too_many(found: float, own: float, n_rows: float) -> bool:

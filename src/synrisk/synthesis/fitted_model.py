@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from synrisk.base.arrays import FloatArray
+from synrisk.base.notes import Note, for_inside
 from synrisk.data.schema import Factor, Schema
 from synrisk.fitting import Fit
 from synrisk.models.design import Design
@@ -47,7 +48,7 @@ class Model:
         return self.regression.distribution.name
 
 
-def saturation_notes(model: Model, n_records: int) -> tuple[str, ...]:
+def saturation_notes(model: Model, n_records: int) -> tuple[Note, ...]:
     """Say where a model has about a coefficient a record: it repeats single values."""
     response, columns = model.regression.response, model.design.columns
     levels: dict[str, int] = {}
@@ -56,16 +57,25 @@ def saturation_notes(model: Model, n_records: int) -> tuple[str, ...]:
             factor = column.public.rpartition("[")[0]
             levels[factor] = levels.get(factor, 1) + 1
     notes = [
-        f"{factor}, a predictor of {response}, has {n:,} levels for {n_records:,} records: about a "
-        "coefficient for each record, so the model repeats single values. Merge its levels, or "
-        "leave it out."
+        for_inside(
+            f"{factor}, a predictor of {response}, has {n:,} levels for {n_records:,} records: "
+            "about a coefficient for each record, so the model repeats single values. Merge its "
+            "levels, or leave it out.",
+            instead=f"{factor}, a predictor of {response}, has so many levels that there is about "
+            "a coefficient for each record, so the model repeats single values. Merge its levels, "
+            "or leave it out.",
+        )
         for factor, n in levels.items()
         if 2 * n > n_records
     ]
     if not notes and 2 * len(columns) > n_records:
         notes.append(
-            f"The model of {response} has {len(columns):,} coefficients for {n_records:,} records, "
-            "about one for each, so it repeats single values. Leave predictors out."
+            for_inside(
+                f"The model of {response} has {len(columns):,} coefficients for {n_records:,} "
+                "records, about one for each, so it repeats single values. Leave predictors out.",
+                instead=f"The model of {response} has about a coefficient for each record, so it "
+                "repeats single values. Leave predictors out.",
+            )
         )
     return tuple(notes)
 

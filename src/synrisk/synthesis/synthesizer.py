@@ -23,6 +23,7 @@ from synrisk.base.errors import (
     nearest,
 )
 from synrisk.base.messages import place_of, setting
+from synrisk.base.notes import Note, for_anyone
 from synrisk.base.seeds import checked_seed
 from synrisk.base.workers import workers
 from synrisk.data.frames import TableLike, read_table
@@ -319,11 +320,18 @@ class Synthesizer:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a user of these models should know."""
+        return tuple(map(str, self.structured_notes))
+
+    @property
+    def structured_notes(self) -> tuple[Note, ...]:
+        """The notes with who may read them."""
         fitted = [note for model in self.models if model.fit for note in model.fit.notes]
         saturated = [n for model in self.models for n in saturation_notes(model, self.n_records)]
         left_out = [
-            f"Draws for {model.regression.response}: {listed(model.posterior.left_out)} was taken "
-            "for what the model computes for each record, and left out."
+            for_anyone(
+                f"Draws for {model.regression.response}: {listed(model.posterior.left_out)} was "
+                "taken for what the model computes for each record, and left out."
+            )
             for model in self.models
             if model.posterior.left_out
         ]

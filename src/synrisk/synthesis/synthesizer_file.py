@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from synrisk.base.errors import FileError
-from synrisk.fitting import CommonNumbers, Fit, FrozenRegression, Scales, Standardisation
+from synrisk.data.archive import pack, unpack
+from synrisk.fitting import Fit
 from synrisk.models.families import Family, is_registered
 from synrisk.models.plan import Regression
 from synrisk.models.posterior import Posterior, parameter_names
@@ -20,32 +19,20 @@ from synrisk.synthesis.fitted_model import Model
 def models_to_contents(models: Sequence[Model]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Return settings and arrays of models."""
     arrays: dict[str, Any] = {}
-    settings = []
-    for k, model in enumerate(models):
-        regression, posterior, fit = model.regression, model.posterior, model.fit
-        settings.append(
-            {
-                "formula": regression.formula,
-                "family": _registered(regression.distribution),
-                "prior": None if regression.prior is None else prior_to_json(regression.prior),
-                "weights": regression.weights,
-                "names": list(posterior.names),
-                "sources": list(posterior.sources),
-                "fit": None if fit is None else _fit_to_json(fit),
-                "rename": dict(model.rename),
-                "left_out": list(posterior.left_out),
-            }
-        )
-        arrays[f"coefficients_{k}"] = posterior.coefficients
-        arrays[f"auxiliary_{k}"] = posterior.auxiliary
-        arrays[f"log_weights_{k}"] = posterior.log_weights
-        if posterior.chain is not None:
-            arrays[f"chain_{k}"] = posterior.chain
-        if fit is not None:
-            arrays[f"fit_z_{k}"], arrays[f"fit_u_{k}"] = fit.numbers.z, fit.numbers.u
-            arrays[f"fit_mode_{k}"], arrays[f"fit_inflation_{k}"] = fit.mode, fit.inflation
-            arrays[f"fit_centre_{k}"] = fit.frozen.standardisation.centre
-            arrays[f"fit_spread_{k}"] = fit.frozen.standardisation.spread
+    settings = [
+        {
+            "formula": model.regression.formula,
+            "family": _registered(model.regression.distribution),
+            "prior": None
+            if model.regression.prior is None
+            else prior_to_json(model.regression.prior),
+            "weights": model.regression.weights,
+            "rename": dict(model.rename),
+            "posterior": pack(model.posterior, arrays, f"posterior_{k}"),
+            "fit": pack(model.fit, arrays, f"fit_{k}", leave=(Regression,)),
+        }
+        for k, model in enumerate(models)
+    ]
     return settings, arrays
 
 
@@ -67,72 +54,20 @@ def models_from_contents(
 ) -> tuple[Model, ...]:
     """Return the models that `models_to_contents` stored, on their confidential data."""
     models = []
-    for k, regression in enumerate(confidential.plan.regressions):
+    for stored, regression in zip(settings, confidential.plan.regressions, strict=True):
         design = confidential.design(regression)
         response = confidential.schema.variables[regression.response]
-        names = parameter_names(design, regression.distribution, response)
-        if list(names) != settings[k]["names"]:
+        posterior = unpack(Posterior, stored["posterior"], arrays)
+        if parameter_names(design, regression.distribution, response) != posterior.names:
             raise FileError(
                 "The file was written by a version of synrisk that encodes formulas "
                 "differently; fit or read the draws again."
             )
-        posterior = Posterior(
-            arrays[f"coefficients_{k}"],
-            arrays[f"auxiliary_{k}"],
-            arrays[f"log_weights_{k}"],
-            names,
-            tuple(settings[k]["sources"]),
-            arrays.get(f"chain_{k}"),
-            tuple(settings[k].get("left_out", ())),
-        )
+        given: dict[type, Any] = {Regression: regression}
+        fit = None if stored["fit"] is None else unpack(Fit, stored["fit"], arrays, given)
         weights = confidential.record_weights(regression)
-        fit = None
-        if settings[k]["fit"]:
-            n_predictors = regression.distribution.n_predictors(response)
-            fit = _fit_from_json(settings[k]["fit"], arrays, k, regression, n_predictors)
-        rename = settings[k].get("rename", {})
-        models.append(Model(regression, design, posterior, weights, fit, rename))
+        models.append(Model(regression, design, posterior, weights, fit, stored["rename"]))
     return tuple(models)
-
-
-def _fit_to_json(fit: Fit) -> dict[str, Any]:
-    return {
-        "engine": fit.engine,
-        "priors": prior_to_json(fit.priors),
-        "centre": fit.frozen.scales.centre,
-        "spread": fit.frozen.scales.spread,
-        "intercept": fit.frozen.standardisation.intercept,
-        "khat": float(fit.khat).hex(),
-        "ess": fit.ess,
-        "separated": list(fit.separated),
-        "notes": list(fit.notes),
-    }
-
-
-def _fit_from_json(
-    stored: Mapping[str, Any],
-    arrays: Mapping[str, Any],
-    k: int,
-    regression: Regression,
-    n_predictors: int,
-) -> Fit:
-    standardisation = Standardisation(
-        arrays[f"fit_centre_{k}"], arrays[f"fit_spread_{k}"], stored["intercept"]
-    )
-    priors: Any = prior_from_json(stored["priors"])
-    scales = Scales(stored["centre"], stored["spread"], standardisation.spread)
-    return Fit(
-        frozen=FrozenRegression(
-            regression, stored["engine"], n_predictors, priors, scales, standardisation
-        ),
-        numbers=CommonNumbers(arrays[f"fit_z_{k}"], arrays[f"fit_u_{k}"]),
-        mode=arrays[f"fit_mode_{k}"],
-        khat=float.fromhex(stored["khat"]),
-        ess=stored["ess"],
-        inflation=np.asarray(arrays[f"fit_inflation_{k}"]),
-        separated=tuple(stored["separated"]),
-        notes=tuple(stored["notes"]),
-    )
 
 
 def _registered(family: Family) -> str:

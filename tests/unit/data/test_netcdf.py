@@ -137,7 +137,7 @@ def test_a_saved_file_is_netcdf(tmp_path):
     synthesizer.save(tmp_path / "s.nc")
     with h5netcdf.File(tmp_path / "s.nc", "r") as file:
         assert "synrisk" in file.attrs["title"]
-        assert set(file.variables) >= {"meta", "table", "array_coefficients_0"}
+        assert set(file.variables) >= {"meta", "table", "array_posterior_0_coefficients"}
 
 
 def fitted_synthesizer():
@@ -170,7 +170,13 @@ def test_a_fit_lacking_a_part_is_a_file_error(tmp_path):
     path = tmp_path / "s.nc"
     fitted_synthesizer().save(path)
     contents = storage.load(path, "a synthesizer")
-    for missing in ("fit_z_0", "fit_u_1", "fit_mode_2", "fit_spread_0", "fit_centre_1"):
+    for missing in (
+        "fit_0_numbers_z",
+        "fit_1_numbers_u",
+        "fit_2_mode",
+        "fit_0_frozen_standardisation_spread",
+        "fit_1_frozen_standardisation_centre",
+    ):
         arrays = {k: v for k, v in contents.arrays.items() if k != missing}
         storage.save(path, Contents(contents.kind, contents.meta, arrays, contents.table))
         with pytest.raises(sr.FileError, match="lacks"):
@@ -206,7 +212,13 @@ def test_a_part_that_is_not_there_is_a_file_error(tmp_path):
     path = tmp_path / "risk.nc"
     sr.attribute_risk(synthesizer, release, guesses=3).save(path)
     contents = storage.load(path, "an attribute risk")
-    parts = ("positions", "grid_0_values", "coefficients_1", "estimate_0_log_g", "result_rank")
+    parts = (
+        "positions",
+        "grid_0_values",
+        "posterior_1_coefficients",
+        "estimate_0_log_g",
+        "result_rank",
+    )
     for missing in parts:
         arrays = {k: v for k, v in contents.arrays.items() if k != missing}
         assert len(arrays) < len(contents.arrays)

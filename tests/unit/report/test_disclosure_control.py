@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from synrisk.base.notes import Count, for_anyone, for_inside
 from synrisk.report.disclosure_control import Discretion, pooled_levels
 
 SHARED = Discretion(sharing=True, n_records=500)
@@ -149,23 +150,35 @@ def test_levels_with_few_records_stand_together():
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("note", "said"),
     [
-        ("3 confidential records left out.", "fewer than 10 confidential records left out."),
-        ("1 record is not reliable.", "fewer than 10 records are not reliable."),
-        ("1 value was cut.", "fewer than 10 values were cut."),
-        ("9 records are shaky.", "fewer than 10 records are shaky."),
-        ("2,000 rows of it.", "2,000 rows of it."),
-        ("For 37 records nothing.", "For 37 records nothing."),
-        ("For 1,497 records nothing.", "For all but fewer than 10 records nothing."),
-        ("All 1,500 records.", "All 1,500 records."),
-        ("12 rows of dataset 1.", "12 rows of dataset 1."),
-        ("D² = 3.2 with 5 degrees of freedom", "D² = 3.2 with 5 degrees of freedom"),
+        (
+            for_anyone(Count(3, "confidential record", of=1500), " left out."),
+            "Fewer than 10 confidential records left out.",
+        ),
+        (
+            for_anyone(Count(1, "record is", "records are", of=1500), " not reliable."),
+            "Fewer than 10 records are not reliable.",
+        ),
+        (for_anyone("For ", Count(9, "row", of=1500), "."), "For fewer than 10 rows."),
+        (for_anyone("For ", Count(37, "record", of=1500), "."), "For about 40 records."),
+        (for_anyone("For ", Count(1234, "record", of=1500), "."), "For about 1,230 records."),
+        (
+            for_anyone("For ", Count(1497, "record", of=1500), "."),
+            "For all but fewer than 10 records.",
+        ),
+        (for_anyone("For ", Count(37, "record", of=1500), unless_few=True), "For about 40 records"),
+        (for_anyone("For ", Count(9, "record", of=1500), unless_few=True), None),
+        (for_anyone("For ", Count(1491, "record", of=1500), unless_few=True), None),
+        (for_anyone("m is known to anyone."), "m is known to anyone."),
+        (for_inside("3 of 5,000 records."), None),
+        (for_inside("3 of 5,000 records.", instead="Records."), "Records."),
     ],
+    ids=str,
 )
-def test_words_are_blurred(text, said):
-    assert SHARED.blurred(text, 1500) == said
-    assert INSIDE.blurred(text, 1500) == text
+def test_of_a_note_the_counts_are_told_as_counts_are(note, said):
+    assert SHARED.says(note) == said
+    assert INSIDE.says(note) == str(note)
 
 
 def test_with_m_datasets_one_record_moves_m_times_as_much():

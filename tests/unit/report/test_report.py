@@ -19,7 +19,9 @@ import pytest
 from helpers.cases import people, two_gaussians
 
 import synrisk as sr
+from synrisk.base.notes import Count, for_anyone, for_inside
 
+KINDS = ("inside", "sharing")
 SECTIONS = ("verdict", "evaluated", "numbers", "figures", "intruder", "guesses", "diagnostics",
             "models", "provenance", "notes")  # fmt: skip
 MARKED = (8642.1357, 7531.2468, 31.41592653)
@@ -337,11 +339,93 @@ def test_dropped_records_are_blurred_and_separation_is_not_told_by_level(tmp_pat
     assert any("separated" in note for note in risk.notes)
     _, facts = written(risk, tmp_path)
     notes = " ".join(facts["notes"])
-    assert "fewer than 10 confidential records with missing values" in notes
+    assert "Fewer than 10 confidential records with missing values" in notes
     assert "u[" not in notes
     assert "(separation)" in notes
     _, facts = written(risk, tmp_path, kind="inside")
     assert "3 confidential records with missing values" in " ".join(facts["notes"])
+
+
+def planted(risk, *notes):
+    return replace(risk, _notes=(*risk._notes, *notes))
+
+
+@pytest.mark.parametrize(
+    ("note", "shared"),
+    [
+        (for_inside("3 of 5,000 records have none."), None),
+        (for_inside(Count(3, "record", of=5000), " of 5,000 records have none."), None),
+        (for_inside("3 of 5,000 records have none.", instead="Records have none."), "Records have"),
+        (for_anyone(Count(3, "record", of=5000), " have none."), "Fewer than 20 records have none"),
+        (for_anyone(Count(3, "record", of=5000), " have none.", unless_few=True), None),
+    ],
+    ids=["words", "count", "instead", "for anyone", "unless few"],
+)
+@pytest.mark.parametrize("loaded", [False, True])
+def test_three_of_five_thousand_records_stay_inside(note, shared, loaded, tmp_path):
+    risk, _, _ = marked()
+    risk = planted(risk, note)
+    if loaded:
+        risk.save(tmp_path / "risk.nc")
+        risk = sr.AttributeRisk.load(tmp_path / "risk.nc")
+    assert str(note) in risk.notes
+    page, facts = written(risk, tmp_path)
+    for text in (Page(page).text, json.dumps(facts)):
+        assert ("have none" in text) == (shared is not None)
+        assert shared is None or shared in text
+        assert "3 of 5,000" not in text
+        assert "3 records" not in text
+    page, facts = written(risk, tmp_path, kind="inside")
+    assert str(note) in facts["notes"]
+    assert str(note) in Page(page).text
+
+
+def test_findings_tell_counts_as_a_shared_page_does(tmp_path):
+    risk, _, _ = marked()
+    assert risk.n_datasets == 2
+    errors = risk._result.errors
+    n = len(errors.reliable)
+    reliable, khat = np.ones(n, dtype=bool), np.full(n, 1.0)
+    reliable[[2, 5, 7]] = False
+    mcse = errors.mcse.copy()
+    mcse[11:48] = np.nan
+    errors = replace(errors, reliable=reliable, khat=khat, mcse=mcse)
+    shaky = replace(risk, _result=replace(risk._result, errors=errors))
+    inside = ["The error of 37 records cannot be estimated.", "3 records are not reliable."]
+    assert shaky.diagnostics()["what"].tolist()[:2] == inside
+    _, facts = written(shaky, tmp_path, kind="inside")
+    assert [one["what"] for one in facts["diagnostics"]][:2] == inside
+    _, facts = written(shaky, tmp_path)
+    assert [one["what"] for one in facts["diagnostics"]][:2] == [
+        "The error of about 40 records cannot be estimated.",
+        "Fewer than 20 records are not reliable.",
+    ]
+
+
+def test_an_error_beside_what_the_release_tells_is_shared_without_digits(tmp_path):
+    risk, _, _ = marked()
+    errors = replace(risk._result.errors, mcse=np.full_like(risk._result.errors.mcse, 0.4321))
+    shaky = replace(risk, _result=replace(risk._result, errors=errors))
+    said = {kind: written(shaky, tmp_path, kind=kind)[1]["diagnostics"] for kind in KINDS}
+    (inside,), (shared,) = (
+        [one["why"] for one in said[kind] if "hides what" in one["what"]] for kind in KINDS
+    )
+    assert "their standard error is 0.43" in inside
+    assert "more than half" in shared
+    assert not re.search(r"\d", shared)
+
+
+def test_notes_of_a_file_are_for_those_that_they_were_made_for(tmp_path):
+    risk, _, _ = marked()
+    risk = planted(risk, for_anyone("Known to anyone."), for_inside("3 of 5,000 records."))
+    risk.save(tmp_path / "risk.nc")
+    loaded = sr.AttributeRisk.load(tmp_path / "risk.nc")
+    assert loaded.notes == risk.notes
+    for kind in KINDS:
+        told = written(loaded, tmp_path, kind=kind)[1]["notes"]
+        assert told == written(risk, tmp_path, kind=kind)[1]["notes"]
+        assert "Known to anyone." in told
+        assert ("3 of 5,000 records." in told) == (kind == "inside")
 
 
 def test_guesses_are_told_in_the_variables_own_units(tmp_path):

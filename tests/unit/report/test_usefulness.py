@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -50,6 +51,15 @@ def test_for_sharing_there_is_no_estimate_and_no_level(tmp_path):
         for value in (8642.1357, data["b"].mean(), data["b"].std()):
             assert f"{value:.4g}" not in text
     assert not re.search(r"\d", LIMITS.sub("", told))
+
+
+def test_no_note_on_the_utility_is_shared(tmp_path):
+    risk, utility, _ = case()
+    noted = replace(utility, notes=("3 of 5,000 records have none.",))
+    for kind, is_told in (("sharing", False), ("inside", True)):
+        page, facts = written(risk, tmp_path, kind=kind, utility=noted)
+        assert ("3 of 5,000" in page) is is_told
+        assert ("3 of 5,000" in json.dumps(facts)) is is_told
 
 
 def test_each_measure_is_told_once_over_all_datasets(tmp_path):

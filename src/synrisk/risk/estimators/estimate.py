@@ -17,6 +17,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from synrisk.base.arrays import FloatArray
+from synrisk.base.notes import Note
 from synrisk.base.workers import Executor
 from synrisk.core.batches import Units
 from synrisk.core.likelihood import ErrorSets, ModelBlock, TableErrors, table_errors
@@ -35,12 +36,27 @@ _PAIR = 2  # draws of a fit come in antithetic pairs
 
 @dataclass(frozen=True)
 class Finding:
-    """Something shaky about numbers."""
+    """Something shaky.
 
-    what: str
-    why: str
+    Attributes
+    ----------
+    what, why
+        With who may read it.
+    what_to_do
+        Advice, for anyone: no number of the data is in it.
+    by_choice
+        Whether whoever asked for it knows, and is not warned.
+    is_failed_check
+        Whether it is of the checks of the release, which have a table of their own in a report.
+    error_is_unknown
+        Whether it says that the Monte-Carlo error of all records cannot be estimated.
+    """
+
+    what: Note
+    why: Note
     what_to_do: str
-    by_choice: bool = False  # whoever asked for it knows, and is not warned
+    by_choice: bool = False
+    is_failed_check: bool = False
     error_is_unknown: bool = False
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from synrisk.base.arrays import FloatArray
 from synrisk.base.chunks import chunks
 from synrisk.base.errors import SyntheticDataError
+from synrisk.base.notes import for_anyone
 from synrisk.core.batches import Units
 from synrisk.core.likelihood import (
     ErrorSets,
@@ -107,20 +108,21 @@ class Importance(Estimate):
         worst, n_draws = int(np.argmin(sizes)), len(self.draws.log_v)
         carried = f"{n_draws:,} draws carry the weight of {sizes[worst]:.1f}"
         if not self.has_known_error:
-            why = (
+            what = for_anyone(f"The error of {variable} cannot be estimated.")
+            why = for_anyone(
                 f"Weighted by the density of the release (dataset {worst + 1}), {carried}; below "
                 f"{LEAST_RELEASE_ESS:.0f} the error is not seen."
             )
-            what = f"The error of {variable} cannot be estimated."
             return [Finding(what, why, _INSTEAD, error_is_unknown=True)]
         heavy = ~are_reliable(shapes, sizes, n_draws)
         if heavy.any():
             one = int(np.argmax(np.where(heavy, shapes, -np.inf)))
-            why = (
+            what = for_anyone(f"The error of {variable} may be larger than it looks.")
+            why = for_anyone(
                 f"Weighted by the density of the release (dataset {one + 1}), the draws have "
                 f"weights with a heavy tail (k̂ = {shapes[one]:.2f}); {carried}."
             )
-            return [Finding(f"The error of {variable} may be larger than it looks.", why, _INSTEAD)]
+            return [Finding(what, why, _INSTEAD)]
         return []
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from synrisk.base.arrays import FloatArray
 from synrisk.base.messages import either, setting
+from synrisk.base.notes import for_anyone
 from synrisk.core.batches import Units
 from synrisk.core.likelihood import ErrorSets, KernelDraws, ModelBlock, log_predictive
 from synrisk.fitting.psis import effective_size
@@ -99,8 +100,10 @@ class Stacked(Estimate):
             return []
         return [
             Finding(
-                f"{variable} cannot be relied on.",
-                "A fit to confidential and synthetic data together is too far from normal.",
+                for_anyone(f"{variable} cannot be relied on."),
+                for_anyone(
+                    "A fit to confidential and synthetic data together is too far from normal."
+                ),
                 "Merge rare levels, leave predictors out, or narrow the priors.",
             )
         ]

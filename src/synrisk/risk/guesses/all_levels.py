@@ -9,6 +9,7 @@ import numpy as np
 from synrisk.base.arrays import FloatArray
 from synrisk.base.errors import GuessError
 from synrisk.base.messages import either
+from synrisk.base.notes import for_anyone
 from synrisk.risk.guesses.strategy import Grid, Guesses, Target
 
 _OTHERS = either(
@@ -56,7 +57,7 @@ class Neighbourhood(Guesses):
         """Lay out the guesses."""
         first = np.maximum(target.truth - self.n // 2, 0.0)
         values = first[:, None] + np.arange(self.n, dtype=np.float64)
-        note = (
+        note = for_anyone(
             # How many would change with one record.
             f"{target.name} takes many values; the guesses are the {self.n} whole numbers about "
             "the truth."

@@ -12,6 +12,7 @@ import numpy as np
 from synrisk.base.arrays import BoolArray, FloatArray, IntArray
 from synrisk.base.errors import GuessError, counted
 from synrisk.base.messages import either
+from synrisk.base.notes import Count, Note, for_inside
 from synrisk.data.schema import Variable
 from synrisk.models.families import Family
 from synrisk.models.plan import Regression
@@ -84,7 +85,7 @@ class Grid:
     truth: IntArray
     present: BoolArray
     around_truth: bool = False
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[Note, ...] = field(default=())
     n_replaced: int = 0
 
     @property
@@ -139,13 +140,14 @@ def n_without_truth(values: FloatArray, truth: IntArray, target: Target) -> int:
     return int((values[np.arange(len(values)), truth] != target.truth).sum())
 
 
-def replaced_note(name: str, n_replaced: int) -> tuple[str, ...]:
+def replaced_note(name: str, n_replaced: int, n_records: int) -> tuple[Note, ...]:
     """Say that fixed guesses hold the truth of records that they were made without."""
     if not n_replaced:
         return ()
-    note = (
-        f"The guesses for {name} were fixed without the truth, but for "
-        f"{counted(n_replaced, 'record')} the truth took the place of the nearest guess."
+    note = for_inside(  # a shared report says it where it describes the guesses
+        f"The guesses for {name} were fixed without the truth, but for ",
+        Count(n_replaced, "record", of=n_records),
+        " the truth took the place of the nearest guess.",
     )
     return (note,)
 
