@@ -20,7 +20,7 @@ class SynriskError(Exception):
     Parameters
     ----------
     message
-        What to say; settings in it may be marked (`advice.setting`).
+        What to say; settings in it may be marked (`messages.setting`).
     about
         Where a study file has what is wrong, if that is known.
     """

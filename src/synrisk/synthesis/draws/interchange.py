@@ -17,7 +17,7 @@ from scipy.special import logsumexp
 
 from synrisk.base.arrays import FloatArray
 from synrisk.base.errors import DrawsError, OptionError, counted, listed
-from synrisk.base.messages import either
+from synrisk.base.messages import either, setting
 from synrisk.data.schema import Factor, Variable, as_real_numbers
 from synrisk.models.design import Design
 from synrisk.models.families import Family
@@ -287,7 +287,7 @@ def _advice(
             continue
         of_level = rf"(b_)?((as\.)?factor\()?{re.escape(name)}\)?[^:*()]+"
         if any(re.fullmatch(of_level, column) for column in left_over):
-            types = either(f"types={{{name!r}: 'category'}}", f'[data] types.{name} = "category"')
+            types = setting("types", "category", of=name)
             return (
                 f"The fit took {name} for a factor, and here it is a number: write "
                 f"as.factor({name}) in the formula if the fit had it so, or use {types}."
