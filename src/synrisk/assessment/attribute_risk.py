@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ from synrisk.base.errors import (
     counted,
     got,
     listed,
-    nearest,
+    one_of,
 )
 from synrisk.base.messages import place_of, setting
 from synrisk.base.progress import bar
@@ -42,8 +42,6 @@ EstimatorName: TypeAlias = Literal["auto", "exact", "stacked", "importance", "pa
 UnreliableName: TypeAlias = Literal["flag", "fit", "raise"]
 JointName: TypeAlias = Literal["auto", "keep", "drop"]
 
-_ESTIMATORS = ("auto", "exact", "stacked", "importance", "paper")
-_JOINTS = ("auto", "keep", "drop")
 _MOST_KEPT = 1 << 28  # bytes of joint posteriors that "auto" keeps
 
 
@@ -119,11 +117,11 @@ def attribute_risk(
             "The first argument must be a Synthesizer (see Synthesizer.from_draws); got "
             f"{type(synthesizer).__name__}."
         )
-    method = _choose("estimator", estimator, _ESTIMATORS)
+    method = one_of("estimator", estimator, get_args(EstimatorName))
     if not isinstance(diagnostics, bool):
         raise OptionError(f"diagnostics must be True or False; got {got(diagnostics)}.")
-    keeping = _choose("joint", joint, _JOINTS)
-    unreliable = _choose("on_unreliable", on_unreliable, ("flag", "fit", "raise"))
+    keeping = one_of("joint", joint, get_args(JointName))
+    unreliable = one_of("on_unreliable", on_unreliable, get_args(UnreliableName))
     if unreliable != "flag" and (not diagnostics or method == "paper"):
         raise OptionError(
             f"on_unreliable={unreliable!r} needs to know what is reliable: use diagnostics=True, "
@@ -220,14 +218,6 @@ def attribute_risk(
         labels_of(synthesizer, positions),
         tuple(fingerprint(dataset) for dataset in release),
     )
-
-
-def _choose(name: str, value: Any, options: tuple[str, ...]) -> str:
-    if not isinstance(value, str) or value not in options:
-        raise OptionError(
-            f"{name} must be one of {listed(options)}; got {got(value)}.{nearest(value, options)}"
-        )
-    return value
 
 
 def chosen_records(records: Any, labels: pd.Index[Any]) -> IntArray:

@@ -10,7 +10,7 @@ import contextlib
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,9 @@ from synrisk.base.errors import (
     OptionError,
     SynriskError,
     counted,
-    got,
     listed,
     nearest,
+    one_of,
 )
 from synrisk.base.messages import either, place_of, setting
 
@@ -36,7 +36,7 @@ Missing: TypeAlias = Literal["error", "drop", "level"]
 Types: TypeAlias = Mapping[str, str | Sequence[Label]]
 
 MISSING_LABEL = "(missing)"
-MISSING_POLICIES: tuple[Missing, ...] = ("error", "drop", "level")
+MISSING_POLICIES: tuple[Missing, ...] = get_args(Missing)
 _ABSENT, _UNKNOWN = -1, -2  # codes of a missing value and of a value that is not a level
 _CATEGORY_WORDS = ("category", "categorical", "factor")
 _NUMBER_WORDS = ("numeric", "number", "continuous", "count", "float", "int")
@@ -210,10 +210,7 @@ class Schema:
         """Settle the variables `names`; those in `factors` are factors by their model."""
         check_types(types, frame)
         types = dict(types or {})
-        if not isinstance(missing, str) or missing not in MISSING_POLICIES:
-            raise OptionError(
-                f"missing must be one of {listed(MISSING_POLICIES)}; got {got(missing)}."
-            )
+        one_of("missing", missing, MISSING_POLICIES)
         forced = set(factors)
         return cls(
             {

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from synrisk.base.errors import FileError, OptionError, counted, got, listed, nearest
+from synrisk.base.errors import FileError, OptionError, counted, got, one_of
 from synrisk.data.netcdf import target_of, write_whole
 from synrisk.report.facts import Source, collect, number
 from synrisk.synthesis.release import Released, read_release
@@ -44,17 +44,13 @@ def write_report(
     title
         The page's title.
     """
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise OptionError(
-            f"kind must be one of {listed(KINDS)}; got {got(kind)}.{nearest(kind, KINDS)}"
-        )
+    sharing = one_of("kind", kind, KINDS) == "sharing"
     if title is not None and not isinstance(title, str):
         raise OptionError(f"title must be text; got {got(title)}.")
     page = target_of(path)
     if page.suffix.lower() not in _SUFFIXES:
         raise FileError(f"{page.name!r}: a report is an HTML file, so its name ends in .html.")
     beside = target_of(page.with_suffix(".json"))
-    sharing = kind == "sharing"
     release = None if synthetic is None else _read(source, synthetic)
     hashes = _hashes(source, synthetic, release, sharing=sharing)
     facts = collect(source, release, hashes, sharing=sharing, title=title or _TITLE)

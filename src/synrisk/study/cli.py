@@ -19,7 +19,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from synrisk.base.errors import FileError, OptionError, SynriskError, got, listed
+from synrisk.base.errors import FileError, OptionError, SynriskError, one_of
 from synrisk.data.frames import read_table
 from synrisk.study.file import POLICIES, REPORT_KINDS, kinds_of, no_policy, read_study
 from synrisk.study.run import Done, report, run
@@ -239,8 +239,8 @@ def make_report(
 
     Examples: synrisk report results --kind inside; synrisk report results --policy cell-of-11
     """
-    if kind is not None and kind not in REPORT_KINDS:
-        raise OptionError(f"--kind must be one of {listed(REPORT_KINDS)}; got {got(kind)}.")
+    if kind is not None:
+        one_of("--kind", kind, REPORT_KINDS)
     limits = None
     if criteria is not None:
         limits = Criteria.from_toml(criteria, policy)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
 
-from synrisk.base.errors import FileError, OptionError, counted, got, listed, nearest
+from synrisk.base.errors import FileError, OptionError, counted, got, listed, nearest, one_of
 from synrisk.base.seeds import checked_seed
 from synrisk.data.frames import TableLike
 from synrisk.data.schema import Missing, Types
@@ -30,7 +30,7 @@ from synrisk.utility.propensity import (
 from synrisk.utility.reading import Sides, read_sides
 
 ParametersName: TypeAlias = Literal["posterior", "fitted"]
-PARAMETERS = ("posterior", "fitted")
+PARAMETERS: tuple[str, ...] = get_args(ParametersName)
 _SAID = {
     "main": "main effects",
     "interactions": "main effects and two-way interactions",
@@ -231,11 +231,7 @@ def utility(
         Of the permutations of ``"cart"``.
     """
     models = _models(propensity)
-    if not isinstance(parameters, str) or parameters not in PARAMETERS:
-        raise OptionError(
-            f"parameters must be one of {listed(PARAMETERS)}; got {got(parameters)}."
-            f"{nearest(parameters, PARAMETERS)}"
-        )
+    one_of("parameters", parameters, PARAMETERS)
     if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
         raise OptionError("level must be a number between 0 and 1, such as 0.95.")
     start = checked_seed(seed)
