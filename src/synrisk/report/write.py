@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from synrisk.base.errors import FileError, OptionError, counted, got, one_of
-from synrisk.data.netcdf import target_of, write_whole
+from synrisk.data.output_files import sha256, target_of, write_whole
 from synrisk.report.facts import Source, collect, number
 from synrisk.synthesis.release import Released, read_release
 
@@ -99,17 +99,12 @@ def _hashes(
             {
                 "what": f"synthetic dataset {position}",
                 "of": "the file" if is_file else "the frame as CSV, without its index",
-                "sha256": _digest_of_file(Path(one))
+                "sha256": sha256(one)
                 if is_file
                 else _digest_of_frame(dataset.frame, index=False),
             }
         )
     return hashes
-
-
-def _digest_of_file(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _digest_of_frame(frame: pd.DataFrame, *, index: bool) -> str:

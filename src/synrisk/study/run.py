@@ -29,6 +29,7 @@ from synrisk.base.progress import steps
 from synrisk.base.seeds import checked_seed
 from synrisk.data.frames import read_table
 from synrisk.data.households import load_households
+from synrisk.data.output_files import sha256
 from synrisk.data.schema import check_types, require_columns, text_columns
 from synrisk.models.plan import Regression
 from synrisk.risk.diagnostics import ReliabilityWarning
@@ -38,7 +39,6 @@ from synrisk.study.folder import (
     check_folder,
     read_manifest,
     refuse_own_inputs,
-    sha256,
     writing,
 )
 from synrisk.synthesis.confidential import Confidential
