@@ -173,6 +173,31 @@ def as_real_numbers(values: pd.Series[Any]) -> tuple[FloatArray, int]:
     return np.full(len(values), np.nan), int(known.sum())
 
 
+def equal_rows(one: pd.Series[Any], other: pd.Series[Any], *, rtol: float = 0.0) -> BoolArray:
+    """Tell in which rows two columns hold the same, whatever their types are.
+
+    Parameters
+    ----------
+    one, other
+        The columns, of one length; a gap equals a gap.
+    rtol
+        By which part of it a number may differ.
+    """
+    gaps, other_gaps = one.isna().to_numpy(), other.isna().to_numpy()
+    equal, known = gaps & other_gaps, ~(gaps | other_gaps)
+    numbers, n_text = as_real_numbers(_without_categories(one))
+    others, n_other_text = as_real_numbers(_without_categories(other))
+    if n_text or n_other_text:
+        equal[known] = one[known].astype(str).to_numpy() == other[known].astype(str).to_numpy()
+    else:
+        equal[known] = np.isclose(numbers[known], others[known], rtol=rtol, atol=0.0)
+    return np.asarray(equal, dtype=bool)
+
+
+def _without_categories(values: pd.Series[Any]) -> pd.Series[Any]:
+    return values.astype(object) if isinstance(values.dtype, pd.CategoricalDtype) else values
+
+
 def _is_scalar(value: object) -> bool:
     return value is None or value is pd.NA or isinstance(value, str | int | float | np.number)
 

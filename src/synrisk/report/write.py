@@ -14,7 +14,7 @@ import pandas as pd
 from synrisk.base.errors import FileError, OptionError, counted, got, one_of
 from synrisk.data.output_files import sha256, target_of, write_whole
 from synrisk.report.facts import Source, collect, number
-from synrisk.synthesis.release import Released, read_release
+from synrisk.synthesis.release import Released, as_datasets, read_release
 
 KINDS = ("sharing", "inside")
 _SUFFIXES = (".html", ".htm")
@@ -92,16 +92,14 @@ def _hashes(
         )
     if release is None:
         return hashes
-    given = list(synthetic) if isinstance(synthetic, list | tuple) else [synthetic]
+    given = as_datasets(synthetic)
     for position, (one, dataset) in enumerate(zip(given, release, strict=True), 1):
         is_file = isinstance(one, str | os.PathLike)
         hashes.append(
             {
                 "what": f"synthetic dataset {position}",
                 "of": "the file" if is_file else "the frame as CSV, without its index",
-                "sha256": sha256(one)
-                if is_file
-                else _digest_of_frame(dataset.frame, index=False),
+                "sha256": sha256(one) if is_file else _digest_of_frame(dataset.frame, index=False),
             }
         )
     return hashes
