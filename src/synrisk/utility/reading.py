@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from synrisk.base.arrays import FloatArray
+from synrisk.base.arrays import BoolArray, FloatArray
 from synrisk.base.errors import (
     DataError,
     OptionError,
@@ -272,14 +272,7 @@ def _settled(
     notes += matched.notes
     if matched.orders is not None:
         datasets = [one.take(order) for one, order in zip(datasets, matched.orders, strict=True)]
-        complete = np.all([one.complete for one in (own, *datasets)], axis=0)
-        if not complete.any():
-            raise DataError("No record lacks nothing on both sides.")
-        if not complete.all():
-            notes.append(
-                f"{counted(int((~complete).sum()), 'record')} of {len(complete):,} left out, with "
-                "the same rows of the release: a value is missing on one side."
-            )
+        complete = _complete_on_both_sides(own, datasets, notes)
         own, datasets = own.take(complete), [one.take(complete) for one in datasets]
     synthesized = tuple(name for name in names if name not in matched.stayed)
     return Sides(
@@ -291,6 +284,19 @@ def _settled(
         matched.orders is not None,
         tuple(notes),
     )
+
+
+def _complete_on_both_sides(own: Table, datasets: list[Table], notes: list[str]) -> BoolArray:
+    """Return which records lack nothing, nor do the rows that are their pairs."""
+    complete: BoolArray = np.all([table.complete for table in (own, *datasets)], axis=0)
+    if not complete.any():
+        raise DataError("No record lacks nothing on both sides.")
+    if not complete.all():
+        notes.append(
+            f"{counted(int((~complete).sum()), 'record')} of {len(complete):,} left out, with "
+            "the same rows of the release: a value is missing on one side."
+        )
+    return complete
 
 
 def _about_gaps(own: Table, datasets: Sequence[Table]) -> list[str]:
