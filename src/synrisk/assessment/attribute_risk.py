@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,7 @@ from synrisk.base.errors import (
     counted,
     got,
     listed,
-    nearest,
+    one_of,
 )
 from synrisk.base.messages import place_of, setting
 from synrisk.base.notes import Count, Note, for_anyone
@@ -36,7 +36,6 @@ from synrisk.data.frames import TableLike
 from synrisk.data.schema import Columns
 from synrisk.models.posterior import Posterior
 from synrisk.risk.diagnostics import ReliabilityWarning, findings
-from synrisk.risk.estimators.choose import NAMES as ESTIMATOR_NAMES
 from synrisk.risk.estimators.choose import PAPER, estimators_of, prepare_all
 from synrisk.risk.estimators.estimate import Estimator, Finding
 from synrisk.risk.estimators.paper import Paired
@@ -53,8 +52,6 @@ EstimatorName: TypeAlias = Literal["auto", "exact", "stacked", "importance", "pa
 UnreliableName: TypeAlias = Literal["flag", "fit", "raise"]
 JointName: TypeAlias = Literal["auto", "keep", "drop"]
 
-_JOINTS = ("auto", "keep", "drop")
-_UNRELIABLE = ("flag", "fit", "raise")
 _MOST_FITTED = 50  # records, at each of their guesses: seconds a record
 _MOST_KEPT = 1 << 28  # bytes of joint posteriors that "auto" keeps
 
@@ -225,11 +222,11 @@ def _check(
             "The first argument must be a Synthesizer (see Synthesizer.from_draws); got "
             f"{type(synthesizer).__name__}."
         )
-    method = _choose("estimator", estimator, ESTIMATOR_NAMES)
+    method = one_of("estimator", estimator, get_args(EstimatorName))
     if not isinstance(diagnostics, bool):
         raise OptionError(f"diagnostics must be True or False; got {got(diagnostics)}.")
-    keeping = _choose("joint", joint, _JOINTS)
-    unreliable = _choose("on_unreliable", on_unreliable, _UNRELIABLE)
+    keeping = one_of("joint", joint, get_args(JointName))
+    unreliable = one_of("on_unreliable", on_unreliable, get_args(UnreliableName))
     if unreliable != "flag" and (not diagnostics or method == PAPER):
         raise OptionError(
             f"on_unreliable={unreliable!r} needs to know what is reliable: use diagnostics=True, "
@@ -345,14 +342,6 @@ def _warn(found: Sequence[Finding]) -> None:
             ReliabilityWarning,
             stacklevel=3,
         )
-
-
-def _choose(name: str, value: Any, options: tuple[str, ...]) -> str:
-    if not isinstance(value, str) or value not in options:
-        raise OptionError(
-            f"{name} must be one of {listed(options)}; got {got(value)}.{nearest(value, options)}"
-        )
-    return value
 
 
 def chosen_records(records: Any, labels: pd.Index[Any]) -> IntArray:

@@ -20,7 +20,7 @@ from synrisk.assessment.attribute_result import AttributeRisk
 from synrisk.assessment.attribute_risk import attribute_risk, chosen_records
 from synrisk.base.errors import OptionError, counted, got, listed, nearest
 from synrisk.core.summary import TIE
-from synrisk.data.schema import as_real_numbers
+from synrisk.data.schema import equal_rows
 from synrisk.models.plan import Regression
 from synrisk.plots.of_comparison import ACCEPTED, NO, UNCHECKED, YES, ComparisonPlots
 from synrisk.risk.diagnostics import ReliabilityWarning
@@ -29,6 +29,7 @@ from synrisk.synthesis.release import fingerprint, read_release
 from synrisk.synthesis.synthesizer import Synthesizer
 from synrisk.utility import Utility, utility
 from synrisk.utility.measure import ParametersName
+from synrisk.utility.reading import column_names
 from synrisk.verdict.criteria import Criteria
 
 Given: TypeAlias = tuple[Synthesizer | AttributeRisk, Any]
@@ -124,7 +125,7 @@ def compare(
     if criteria is not None and not isinstance(criteria, Criteria):
         raise OptionError(f"criteria must be Criteria; got {got(criteria)}.")
     options = _checked_options(risk, given)
-    columns = None if variables is None else _checked_variables(variables)
+    columns = None if variables is None else column_names("variables", variables)
     synthesizers = {
         name: by.synthesizer if isinstance(by, AttributeRisk) else by
         for name, (by, _) in given.items()
@@ -227,16 +228,6 @@ def _checked_options(risk: Any, given: Mapping[str, Given]) -> dict[str, Any]:
     }
 
 
-def _checked_variables(variables: Any) -> tuple[str, ...]:
-    names = (variables,) if isinstance(variables, str) else variables
-    if not isinstance(names, Iterable):
-        raise OptionError(f"variables= is a list of columns; got {got(variables)}.")
-    found = tuple(names)
-    if not found or not all(isinstance(name, str) for name in found):
-        raise OptionError("variables= must hold names of columns, at least one.")
-    return found
-
-
 def _check_same_data(synthesizers: Mapping[str, Synthesizer]) -> None:
     """Raise unless all are of the same records: their numbers could not be compared.
 
@@ -251,28 +242,14 @@ def _check_same_data(synthesizers: Mapping[str, Synthesizer]) -> None:
                 f"compare: {first!r} and {name!r} are not of the same confidential records."
             )
         shared = own.columns.intersection(data.columns)
-        differ = [column for column in shared if not _same_values(own[column], data[column])]
+        differ = [
+            name for name in shared if not equal_rows(own[name], data[name], rtol=_SAME).all()
+        ]
         if differ:
             raise OptionError(
                 f"compare: {first!r} and {name!r} are not of the same confidential records: they "
                 f"have the same labels, but other values of {listed(differ)}."
             )
-
-
-def _same_values(one: pd.Series[Any], other: pd.Series[Any]) -> bool:
-    """Tell whether two columns hold the same, whatever their types are."""
-    if not np.array_equal(one.isna(), other.isna()):
-        return False
-    numbers, n_text = as_real_numbers(_plain(one))
-    others, n_other_text = as_real_numbers(_plain(other))
-    if not n_text and not n_other_text:
-        return _close(numbers, others)
-    known = one.notna()
-    return np.array_equal(one[known].astype(str), other[known].astype(str))
-
-
-def _plain(values: pd.Series[Any]) -> pd.Series[Any]:
-    return values.astype(object) if isinstance(values.dtype, pd.CategoricalDtype) else values
 
 
 def _close(one: Any, other: Any) -> bool:

@@ -9,7 +9,7 @@ would keep the original reachable as ``__context__``).
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from synrisk.base.messages import Place, in_python, in_study
 
@@ -20,7 +20,7 @@ class SynriskError(Exception):
     Parameters
     ----------
     message
-        What to say; settings in it may be marked (`advice.setting`).
+        What to say; settings in it may be marked (`messages.setting`).
     about
         Where a study file has what is wrong, if that is known.
     """
@@ -94,6 +94,16 @@ def nearest(name: object, options: Iterable[str]) -> str:
     by_lower = {str(option).lower(): str(option) for option in options}
     close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
     return f" Did you mean {by_lower[close[0]]!r}?" if close else ""
+
+
+def one_of(name: str, value: object, options: Collection[str], *, or_none: bool = False) -> str:
+    """Return a word that is among `options`, or raise; `name` is the argument's."""
+    if isinstance(value, str) and value in options:
+        return value
+    raise OptionError(
+        f"{name} must be one of {listed(options)}{', or None' if or_none else ''}; got "
+        f"{got(value)}.{nearest(value, options)}"
+    )
 
 
 def got(value: object) -> str:

@@ -7,7 +7,6 @@ marked, and whoever shows it takes one.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TypeAlias
 
@@ -16,7 +15,7 @@ Place: TypeAlias = tuple[str | int, ...]
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_MARKED = re.compile("\x02([^\x03]*)\x03")  # JSON between them, which escapes both
+_MARKED = re.compile("\x02([^\x02\x1f\x03]*)\x1f([^\x02\x1f\x03]*)\x03")
 # Argument → where a study file has it. None stands for the variable or column.
 _PLACES: dict[str, tuple[str | None, ...]] = {
     "id": ("data", "id"),
@@ -81,18 +80,22 @@ def setting(
 
 
 def either(python: str, study: str) -> str:
-    """Return words for a message, marked: some for Python, others for a study file."""
-    return f"\x02{json.dumps([python, study])}\x03"
+    """Return words for a message, marked: some for Python, others for a study file.
+
+    Marks survive f-strings, which keep no object that stands in them. A name within the words is
+    quoted (`repr`, `toml_key`), so that it brings no mark of its own.
+    """
+    return f"\x02{python}\x1f{study}\x03"
 
 
 def in_python(message: str) -> str:
     """Return a message with what is marked in it as Python spells it."""
-    return _MARKED.sub(lambda found: str(json.loads(found[1])[0]), message)
+    return _MARKED.sub(r"\1", message)
 
 
 def in_study(message: str) -> str:
     """Return a message with what is marked in it as a study file spells it."""
-    return _MARKED.sub(lambda found: str(json.loads(found[1])[1]), message)
+    return _MARKED.sub(r"\2", message)
 
 
 def spelled(place: Place) -> str:

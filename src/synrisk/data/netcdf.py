@@ -11,8 +11,6 @@ import contextlib
 import hashlib
 import json
 import os
-import secrets
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,13 +21,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from synrisk.base.errors import FileError, counted
+from synrisk.data.output_files import as_path, target_of, write_whole
 
 FORMAT = 3
 _MARK = b"synrisk\x00"
 _DIGEST = 32
 _BLOCK = 1 << 20
-_LONGEST_NAME = 255
-_OWNER_ONLY, _AS_USUAL = 0o600, 0o666  # the second less the user's umask
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,68 +55,19 @@ def save(path: str | os.PathLike[str], contents: Contents) -> None:
     """Write `contents` to `path`: to a temporary name first, readable by its owner alone."""
     target = target_of(path)
     table = _arrow_bytes(contents.table)
-    problem = ""
-    try:
-        _save(target, contents, table)
-    except OSError as error:
-        problem = error.strerror or type(error).__name__
-    if problem:
-        raise FileError(f"{target.name!r} cannot be written: {problem}.")
+    write_whole(target, lambda made: _save(made, contents, table), owner_only=True)
 
 
-def target_of(path: str | os.PathLike[str]) -> Path:
-    """Return where a file can be written, or raise."""
-    target = _as_path(path)
-    with contextlib.suppress(OSError):  # a link stays, and the file that it points to is replaced
-        target = target.resolve()
-    if not target.parent.is_dir():
-        raise FileError(f"There is no folder {target.parent} to save {target.name} in.")
-    if len(target.name.encode()) > _LONGEST_NAME:
-        raise FileError(f"The file's name is longer than {_LONGEST_NAME} bytes.")
-    if target.is_dir() or not target.name:
-        raise FileError(f"{target} is a folder; give the name of a file in it.")
-    return target
-
-
-def write_whole(target: Path, content: bytes, *, owner_only: bool) -> None:
-    """Write a file whole or not at all: to a temporary name beside it, then renamed."""
-    name = target.with_name(f".synrisk-{secrets.token_hex(8)}")
-    problem = ""
-    try:
-        handle = os.open(
-            name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY if owner_only else _AS_USUAL
-        )
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        name.replace(target)
-    except OSError as error:
-        problem = error.strerror or type(error).__name__
-    finally:
-        name.unlink(missing_ok=True)
-    if problem:
-        raise FileError(f"{target.name!r} cannot be written: {problem}.")
-
-
-def _save(target: Path, contents: Contents, table: bytes) -> None:
-    handle, name = tempfile.mkstemp(prefix=".synrisk-", dir=target.parent)  # mode 0600
-    os.close(handle)
-    try:
-        _write(name, contents, table)
-        with Path(name).open("r+b") as file:
-            digest = _digest(file, os.fstat(file.fileno()).st_size)
-            file.write(_MARK + digest)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(target)
-    finally:
-        Path(name).unlink(missing_ok=True)
+def _save(path: Path, contents: Contents, table: bytes) -> None:
+    _write(str(path), contents, table)
+    with path.open("r+b") as file:
+        digest = _digest(file, os.fstat(file.fileno()).st_size)
+        file.write(_MARK + digest)
 
 
 def load(path: str | os.PathLike[str], kind: str) -> Contents:
     """Read what `save` wrote, or raise a FileError."""
-    source = _as_path(path)
+    source = as_path(path)
     what = f"{source.name!r}"
     _check_whole(source, what)
     contents = None
@@ -135,13 +83,6 @@ def load(path: str | os.PathLike[str], kind: str) -> Contents:
     if contents.kind != kind:
         raise FileError(f"{what} holds {contents.kind}, not {kind}.")
     return contents
-
-
-def _as_path(path: Any) -> Path:
-    good = isinstance(path, str | os.PathLike) and "\0" not in str(path)
-    if not good or not str(path):
-        raise FileError(f"A file is named by text or a Path; got {type(path).__name__}.")
-    return Path(path)
 
 
 def _check_whole(source: Path, what: str) -> None:

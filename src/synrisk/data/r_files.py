@@ -1,8 +1,9 @@
 """Files of R in: what saveRDS and save wrote, as tables.
 
-rdata reads the format; here its objects become tables. Data frames and matrices are taken as they
-are. Draws of posterior and coda whose chains stand apart become a row a draw, with the columns
-``.chain`` and ``.iteration``. Anything else is refused, with what to save in its place.
+rdata reads the format and converts vectors, arrays and lists; here these become tables. Data frames
+and matrices are taken as they are. Draws of posterior and coda whose chains stand apart become a
+row a draw, with the columns ``.chain`` and ``.iteration``. Anything else is refused, with what to
+save in its place.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import itertools
 import lzma
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -42,9 +43,12 @@ _COMPRESSED: tuple[tuple[bytes, Callable[[bytes], bytes]], ...] = (
     (b"\xfd7zXZ\x00", lzma.decompress),
 )
 _IN_ASCII = (b"A\n", b"RDA")
-_UTF8, _LATIN1 = 1 << 3, 1 << 2  # how R marks the encoding of a text
 _NO_INTEGER64 = np.iinfo(np.int64).min  # bit64's missing value
-_PARTS_DISAGREE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+_LOST = object()  # stands for a column of which a file in text holds too few digits
+_PARTS_DISAGREE = (
+    ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError,
+    ValueError,
+)  # fmt: skip
 _INSTEAD = "In R, save a data frame, or draws such as posterior::as_draws_df(fit), with saveRDS."
 
 
@@ -68,7 +72,9 @@ def read_r(path: Path, what: str) -> pd.DataFrame:
             f"{here} holds {len(objects)} objects ({listed(objects)}); save the one that is meant "
             "with saveRDS."
         )
-    with contextlib.suppress(*_PARTS_DISAGREE):  # not chained: its message may hold values
+    # An exception is not chained, and no warning shown: their messages may hold values.
+    with contextlib.suppress(*_PARTS_DISAGREE), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         return _table(next(iter(objects.values())), here)
     raise FileError(f"{here} holds no table that can be read. {_INSTEAD}")
 
@@ -87,7 +93,7 @@ def _decompressed(path: Path) -> bytes:
 def _objects(content: bytes, what: str) -> dict[str, _Thing] | None:
     """Return the objects in a file by name, that of saveRDS without one; None if unreadable."""
     try:
-        from rdata import parser
+        from rdata import conversion, parser
     except ImportError:
         raise FileError(
             f"{what}: files of R need rdata; install it with pip install 'synrisk[r]'."
@@ -101,10 +107,15 @@ def _objects(content: bytes, what: str) -> dict[str, _Thing] | None:
             extension=".rds",
             altrep_constructor_dict={**parser.DEFAULT_ALTREP_MAP, **own},
         )
-        file = _File(parsed.extra.encoding or "UTF-8", content.startswith(_IN_ASCII))
-        if parsed.object.info.type.name == "LIST":  # save writes a pairlist of all it was given
-            return dict(_pairs(parsed.object, file))
-        return {"": _Thing(parsed.object, file)}
+        convert = conversion.SimpleConverter(
+            _CLASSES | ({"integer64": lambda *_: _LOST} if content.startswith(_IN_ASCII) else {}),
+            default_encoding=parsed.extra.encoding or "UTF-8",
+        ).convert
+        objects, rest = {}, parsed.object
+        while rest.info.type.name == "LIST":  # save writes a pairlist of all it was given
+            objects[convert(rest.tag)] = _Thing(rest.value[0], convert)
+            rest = rest.value[1]
+        return objects or {"": _Thing(rest, convert)}
     return None
 
 
@@ -125,89 +136,36 @@ def _of_fit(name: str) -> str:
 
 # -- objects ------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class _File:
-    """How a file was written.
-
-    Attributes
-    ----------
-    encoding
-        Of texts that do not tell theirs.
-    in_ascii
-        Whether numbers stand in it as text, with 16 digits.
-    """
-
-    encoding: str
-    in_ascii: bool
-
-
-@dataclass(frozen=True)
 class _Thing:
-    """An object of R: what rdata made of it, and the file that it was in."""
+    """An object of R, as rdata parsed it, and what converts it."""
 
     parsed: Any
-    file: _File
-
-    @property
-    def kind(self) -> str:
-        """R's type of the object, as rdata abbreviates it: REAL, INT, LGL, STR, VEC (a list)."""
-        return str(self.parsed.info.type.name)
-
-    @property
-    def values(self) -> Any:
-        return self.parsed.value
+    convert: Callable[[Any], Any]
 
     @cached_property
-    def attributes(self) -> Mapping[str, _Thing]:
+    def value(self) -> Any:
+        return self.convert(self.parsed)
+
+    @cached_property
+    def attributes(self) -> Mapping[str, Any]:
         own = self.parsed.attributes
-        return {} if own is None else dict(_pairs(own, self.file))
+        return {} if own is None else self.convert(own)
 
     @cached_property
     def classes(self) -> Sequence[str]:
-        return self._texts_of("class")
+        return _texts(self.attributes.get("class", ()))
 
     @cached_property
-    def names(self) -> Sequence[str]:
-        return self._texts_of("names")
-
-    @cached_property
-    def dim(self) -> tuple[int, ...]:
-        dim = self.attributes.get("dim")
-        return () if dim is None else tuple(int(size) for size in dim.values)
-
-    @cached_property
-    def dimnames(self) -> Sequence[_Thing]:
-        return self.attributes["dimnames"].elements if "dimnames" in self.attributes else ()
+    def n_dimensions(self) -> int:
+        return len(self.attributes.get("dim", ()))
 
     @property
-    def elements(self) -> list[_Thing]:
-        """The elements of a list."""
-        return [_Thing(one, self.file) for one in self.values]
-
-    def texts(self) -> list[str | None]:
-        """The elements of a character vector."""
-        return [_text(one, self.file.encoding) for one in self.values]
-
-    def _texts_of(self, attribute: str) -> Sequence[str]:
-        thing = self.attributes.get(attribute)
-        return () if thing is None else [text or "" for text in thing.texts()]
+    def is_table(self) -> bool:
+        return self.n_dimensions in (2, 3) or any(name in self.classes for name in _TABLES)
 
 
-def _pairs(pairlist: Any, file: _File) -> Iterator[tuple[str, _Thing]]:
-    """Yield the names and values of a pairlist."""
-    while pairlist.info.type.name == "LIST":
-        tag = pairlist.tag
-        while tag.referenced_object is not None:
-            tag = tag.referenced_object
-        yield _text(tag.value, file.encoding) or "", _Thing(pairlist.value[0], file)
-        pairlist = pairlist.value[1]
-
-
-def _text(parsed: Any, encoding: str) -> str | None:
-    if parsed.value is None:
-        return None
-    marks = parsed.info.gp
-    known = "utf-8" if marks & _UTF8 else "latin-1" if marks & _LATIN1 else encoding
-    return str(parsed.value.decode(known))
+def _texts(values: Iterable[Any]) -> list[str]:
+    return ["" if value is None else str(value) for value in values]
 
 
 def _compact_integers(state: Any) -> tuple[Any, Any]:
@@ -225,7 +183,9 @@ def _deferred_text(state: Any) -> tuple[Any, Any]:
 
     numbers, penalty = state.value[0].value, int(state.value[1].value[0])
     texts = [_as_character(number, penalty) for number in numbers]
-    of_text = parser.RObjectInfo(parser.RObjectType.CHAR, False, False, False, _UTF8, 0)
+    of_text = parser.RObjectInfo(
+        parser.RObjectType.CHAR, False, False, False, parser.CharFlags.UTF8, 0
+    )
     whole = parser.RObjectInfo(parser.RObjectType.STR, False, False, False, 0, 0)
     return whole, [
         parser.RObject(of_text, None if text is None else text.encode(), None) for text in texts
@@ -255,77 +215,76 @@ def _table(thing: _Thing, here: str) -> pd.DataFrame:
     for name in _FITS:
         if name in thing.classes:
             raise FileError(f"{here} {_of_fit(name)}")
-    if len(thing.dim) == 2:
+    if thing.n_dimensions == 2:
         return _matrix(thing, here)
-    if len(thing.dim) == 3:
+    if thing.n_dimensions == 3:
         return _array(thing, here)
-    if thing.kind == "VEC" and thing.elements and all(map(_is_table, thing.elements)):
-        raise FileError(
-            f"{here} holds a list of {counted(len(thing.elements), 'table')}. Save each by itself "
-            "in R: saveRDS(x[[1]], …)."
-        )
+    if thing.parsed.info.type.name == "VEC":
+        elements = [_Thing(element, thing.convert) for element in thing.parsed.value]
+        if elements and all(element.is_table for element in elements):
+            raise FileError(
+                f"{here} holds a list of {counted(len(elements), 'table')}. Save each by itself in "
+                "R: saveRDS(x[[1]], …)."
+            )
     kind = f"an object of class {thing.classes[0]}" if thing.classes else "no data frame or matrix"
     raise FileError(f"{here} holds {kind}. {_INSTEAD}")
 
 
-def _is_table(thing: _Thing) -> bool:
-    return len(thing.dim) in (2, 3) or any(name in thing.classes for name in _TABLES)
-
-
 def _frame(thing: _Thing, here: str) -> pd.DataFrame:
-    columns = {
-        name: _column(one, f"{here}, column {name!r},")
-        for name, one in zip(thing.names, thing.elements, strict=True)
-    }
-    twice = [name for name, n in Counter(thing.names).items() if n > 1]
+    names = _texts(thing.attributes.get("names", ()))
+    twice = [name for name, n in Counter(names).items() if n > 1]
     if twice:
         raise FileError(f"{here}: more than one column is called {listed(twice)}.")
+    columns = {
+        name: _column(values, f"{here}, column {name!r},")
+        for name, values in zip(names, _elements(thing), strict=True)
+    }
     return pd.DataFrame(columns, index=_row_names(thing.attributes.get("row.names")))
 
 
-def _row_names(names: _Thing | None) -> Any:
+def _row_names(names: Any) -> Any:
     """Return the names that rows were given; None where R counts them, 1, 2, 3, …."""
-    if names is None:
+    if names is None or np.ma.is_masked(names):  # R's short form: a missing value and n
         return None
-    if np.ma.is_masked(names.values):  # R's short form of 1, 2, 3, …: a missing value and n
-        return None
-    own = names.texts() if names.kind == "STR" else names.values.tolist()
+    own = names.tolist()
     numbered = [str(name) for name in own] == [str(k) for k in range(1, len(own) + 1)]
     return None if numbered else pd.Index(own)
 
 
-def _column(thing: _Thing, where: str) -> Any:
-    if thing.kind not in ("LGL", "INT", "REAL", "STR"):
+def _column(values: Any, where: str) -> Any:
+    if values is _LOST:
+        raise FileError(f"{where} lost digits: it is of class integer64. Save without ascii.")
+    if isinstance(values, pd.Categorical | pd.DatetimeIndex):
+        return values
+    values = getattr(values, "values", values)  # of a vector whose elements have names
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "biufUO":
         raise FileError(f"{where} is no vector of numbers, texts or levels. Leave it out in R.")
-    if np.prod(thing.dim[1:], dtype=np.int64) != 1:  # scale(x) is a matrix of one column
+    if values.size != len(values):  # scale(x) is a matrix of one column
         raise FileError(f"{where} is a matrix. Make columns of it in R, or leave it out.")
-    if "factor" in thing.classes:
-        return _factor(thing)
-    if "integer64" in thing.classes:  # of bit64: whole numbers in the place of doubles
-        if thing.file.in_ascii:
-            raise FileError(f"{where} lost digits: it is of class integer64. Save without ascii.")
-        return _whole(np.ma.masked_equal(thing.values.view(np.int64), _NO_INTEGER64))
-    if "Date" in thing.classes:
-        return pd.to_datetime(_numbers(thing.values), unit="D")
-    if "POSIXct" in thing.classes:
-        return pd.to_datetime(_numbers(thing.values), unit="s", utc=True)
-    if thing.kind == "STR":
-        return pd.array(thing.texts(), dtype="str")
-    if thing.kind == "LGL":
-        known = ~np.ma.getmaskarray(thing.values)
-        data = np.asarray(thing.values)
-        return data if known.all() else pd.arrays.BooleanArray(data, ~known)
-    return _numbers(thing.values) if thing.kind == "REAL" else _whole(thing.values)
+    values = values.ravel()
+    if values.dtype.kind in "UO":
+        logical = pd.api.types.infer_dtype(values, skipna=True) == "boolean"
+        return pd.array(values, dtype="boolean" if logical else "str")
+    if values.dtype.kind == "b":
+        gaps = np.ma.getmaskarray(values)
+        data = np.asarray(values)
+        return pd.arrays.BooleanArray(data, gaps) if gaps.any() else data
+    return _numbers(values) if values.dtype.kind == "f" else _whole(values)
 
 
-def _factor(thing: _Thing) -> pd.Categorical:
+def _factor(codes: Any, attributes: Mapping[str, Any]) -> pd.Categorical:
     """Return a factor; a level that stands for missing values (addNA) becomes these."""
-    levels = thing.attributes["levels"].texts()
+    levels = attributes["levels"]
     known = np.array([level is not None for level in levels], dtype=bool)
     places = np.append(np.where(known, np.cumsum(known) - 1, -1), -1)  # the last: no code at all
-    codes = places[np.ma.filled(thing.values, 0) - 1]
-    names = pd.Index([level for level in levels if level is not None], dtype="str")
-    return pd.Categorical.from_codes(codes, names, ordered="ordered" in thing.classes)
+    at = np.nan_to_num(_numbers(codes)).astype(np.int64) - 1
+    ordered = "ordered" in attributes["class"]
+    return pd.Categorical.from_codes(places[at], pd.Index(levels[known], dtype="str"), ordered)
+
+
+def _integer64(values: Any, _: Mapping[str, Any]) -> Any:
+    """Return the whole numbers that bit64 keeps in the place of doubles."""
+    return _whole(np.ma.masked_equal(np.asarray(values).view(np.int64), _NO_INTEGER64))
 
 
 def _numbers(values: Any) -> npt.NDArray[np.float64]:
@@ -333,7 +292,7 @@ def _numbers(values: Any) -> npt.NDArray[np.float64]:
 
     R's own missing number is a signalling NaN: arithmetic with it warns.
     """
-    numbers: npt.NDArray[np.float64] = np.ma.filled(np.ma.asarray(values, dtype=np.float64), np.nan)
+    numbers = np.ma.filled(np.ma.asarray(values, dtype=np.float64), np.nan)
     return np.where(np.isnan(numbers), np.nan, numbers)
 
 
@@ -345,8 +304,7 @@ def _whole(values: Any) -> Any:
 # -- draws --------------------------------------------------------------------------------------
 def _matrix(thing: _Thing, here: str) -> pd.DataFrame:
     """Return a matrix of numbers; coda's is a chain, posterior's tell how many they hold."""
-    values = _array_of(thing, here)
-    table = pd.DataFrame(values, columns=_names_of(thing, 1, here))
+    table = _named_columns(thing.value, here)
     chains = thing.attributes.get("nchains")
     if "mcmc" in thing.classes:
         return _stacked([table])
@@ -355,26 +313,20 @@ def _matrix(thing: _Thing, here: str) -> pd.DataFrame:
 
 def _array(thing: _Thing, here: str) -> pd.DataFrame:
     """Return an array of draws, chains and parameters."""
-    dims = thing.attributes["dimnames"].names if thing.dimnames else ()
-    if len(dims) != 3 or not dims[1].startswith("chain"):
+    draws = thing.value
+    if not str(getattr(draws, "dims", ("", ""))[1]).startswith("chain"):
         raise FileError(f"{here} holds an array whose second dimension is not called chain.")
-    values, names = _array_of(thing, here), _names_of(thing, 2, here)
-    return _stacked([pd.DataFrame(values[:, k], columns=names) for k in range(thing.dim[1])])
+    return _stacked([_named_columns(draws[:, k], here) for k in range(draws.shape[1])])
 
 
 def _list_of_chains(thing: _Thing, here: str) -> pd.DataFrame:
     """Return draws by chain: coda's list of matrices, or posterior's of lists of parameters."""
     return _stacked(
         [
-            _matrix(chain, here).drop(columns=[".chain", ".iteration"])
-            if chain.dim
-            else pd.DataFrame(
-                {
-                    name: _array_of(one, here)
-                    for name, one in zip(chain.names, chain.elements, strict=True)
-                }
-            )
-            for chain in thing.elements
+            pd.DataFrame({str(name): _draws(values, here) for name, values in chain.items()})
+            if isinstance(chain, Mapping)
+            else _named_columns(chain, here)
+            for chain in _elements(thing)
         ]
     )
 
@@ -382,44 +334,53 @@ def _list_of_chains(thing: _Thing, here: str) -> pd.DataFrame:
 def _random_variables(thing: _Thing, here: str) -> pd.DataFrame:
     """Return posterior's rvars: for each parameter an array whose first dimension is the draw."""
     columns: dict[str, Any] = {}
-    for name, variable in zip(thing.names, thing.elements, strict=True):
-        draws = variable.attributes["draws"]
-        values = _array_of(draws, here).reshape(draws.dim[0], -1)
-        columns |= {element: values[:, k] for k, element in enumerate(_elements(name, draws))}
-    chains = thing.elements[0].attributes["nchains"]
+    for name, variable in thing.value.items():
+        draws = variable["draws"]
+        values = _draws(draws, here).reshape(len(draws), -1)
+        columns |= {cell: values[:, k] for k, cell in enumerate(_cells(str(name), draws))}
+    chains = next(iter(thing.value.values()))["nchains"]
     return _stacked(_cut(pd.DataFrame(columns), chains, here))
 
 
-def _elements(name: str, draws: _Thing) -> Iterator[str]:
+def _cells(name: str, draws: Any) -> Iterator[str]:
     """Yield the names of a parameter's elements, the last dimension running fastest."""
-    if np.prod(draws.dim[1:], dtype=np.int64) == 1:
+    if np.prod(draws.shape[1:], dtype=np.int64) == 1:
         yield name
         return
-    labels: list[Sequence[Any]] = [range(1, size + 1) for size in draws.dim[1:]]
-    for place, own in enumerate(draws.dimnames[1:]):
-        if own.kind == "STR":
-            labels[place] = own.texts()
+    labels = [
+        _labels(draws, place) or range(1, size + 1) for place, size in enumerate(draws.shape[1:], 1)
+    ]
     yield from (f"{name}[{','.join(map(str, cell))}]" for cell in itertools.product(*labels))
 
 
-def _array_of(thing: _Thing, here: str) -> npt.NDArray[np.float64]:
-    """Return an array of numbers as floats."""
-    if thing.kind not in ("LGL", "INT", "REAL"):
-        raise FileError(f"{here} holds a matrix or list of draws that are no numbers. {_INSTEAD}")
-    values = _numbers(thing.values)
-    return values.reshape(thing.dim, order="F") if thing.dim else values
+def _elements(thing: _Thing) -> list[Any]:
+    """Return the elements of a list, which rdata makes a dictionary where they have names."""
+    return list(thing.value.values() if isinstance(thing.value, Mapping) else thing.value)
 
 
-def _names_of(thing: _Thing, place: int, here: str) -> list[str | None]:
-    """Return the names along one dimension of an array."""
-    if len(thing.dimnames) <= place or thing.dimnames[place].kind != "STR":
+def _labels(array: Any, place: int) -> list[str]:
+    """Return the names along one dimension of an array, of which rdata makes coordinates."""
+    dims = getattr(array, "dims", ())
+    return _texts(array[dims[place]].values) if dims and dims[place] in array.coords else []
+
+
+def _named_columns(matrix: Any, here: str) -> pd.DataFrame:
+    names = _labels(matrix, 1)
+    if not names:
         raise FileError(f"{here} holds a matrix whose columns have no names. Give them in R.")
-    return thing.dimnames[place].texts()
+    return pd.DataFrame(_draws(matrix, here), columns=names)
 
 
-def _cut(table: pd.DataFrame, chains: _Thing, here: str) -> list[pd.DataFrame]:
+def _draws(values: Any, here: str) -> npt.NDArray[np.float64]:
+    """Return an array of numbers as floats."""
+    if getattr(values, "dtype", np.dtype(object)).kind not in "biuf":
+        raise FileError(f"{here} holds a matrix or list of draws that are no numbers. {_INSTEAD}")
+    return _numbers(values)
+
+
+def _cut(table: pd.DataFrame, chains: Any, here: str) -> list[pd.DataFrame]:
     """Return the chains of a table in which they follow one another."""
-    n_chains = int(chains.values[0])
+    n_chains = int(chains[0])
     length, rest = divmod(len(table), n_chains)
     if rest:
         raise FileError(
@@ -443,4 +404,12 @@ _TABLES: dict[str, Callable[[_Thing, str], pd.DataFrame]] = {
     "mcmc.list": _list_of_chains,
     "draws_list": _list_of_chains,
     "draws_rvars": _random_variables,
+}
+# What rdata makes of vectors by their class, and of posterior's random variables.
+_CLASSES: dict[str | bytes, Callable[[Any, Mapping[str, Any]], Any]] = {
+    "factor": _factor,
+    "integer64": _integer64,
+    "Date": lambda days, _: pd.to_datetime(_numbers(days), unit="D"),
+    "POSIXct": lambda seconds, _: pd.to_datetime(_numbers(seconds), unit="s", utc=True),
+    "rvar": lambda _, attributes: attributes,
 }

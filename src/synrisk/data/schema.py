@@ -10,7 +10,7 @@ import contextlib
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,9 @@ from synrisk.base.errors import (
     OptionError,
     SynriskError,
     counted,
-    got,
     listed,
     nearest,
+    one_of,
 )
 from synrisk.base.messages import either, place_of, setting
 
@@ -36,7 +36,7 @@ Missing: TypeAlias = Literal["error", "drop", "level"]
 Types: TypeAlias = Mapping[str, str | Sequence[Label]]
 
 MISSING_LABEL = "(missing)"
-MISSING_POLICIES: tuple[Missing, ...] = ("error", "drop", "level")
+MISSING_POLICIES: tuple[Missing, ...] = get_args(Missing)
 _ABSENT, _UNKNOWN = -1, -2  # codes of a missing value and of a value that is not a level
 _CATEGORY_WORDS = ("category", "categorical", "factor")
 _NUMBER_WORDS = ("numeric", "number", "continuous", "count", "float", "int")
@@ -173,6 +173,31 @@ def as_real_numbers(values: pd.Series[Any]) -> tuple[FloatArray, int]:
     return np.full(len(values), np.nan), int(known.sum())
 
 
+def equal_rows(one: pd.Series[Any], other: pd.Series[Any], *, rtol: float = 0.0) -> BoolArray:
+    """Tell in which rows two columns hold the same, whatever their types are.
+
+    Parameters
+    ----------
+    one, other
+        The columns, of one length; a gap equals a gap.
+    rtol
+        By which part of it a number may differ.
+    """
+    gaps, other_gaps = one.isna().to_numpy(), other.isna().to_numpy()
+    equal, known = gaps & other_gaps, ~(gaps | other_gaps)
+    numbers, n_text = as_real_numbers(_without_categories(one))
+    others, n_other_text = as_real_numbers(_without_categories(other))
+    if n_text or n_other_text:
+        equal[known] = one[known].astype(str).to_numpy() == other[known].astype(str).to_numpy()
+    else:
+        equal[known] = np.isclose(numbers[known], others[known], rtol=rtol, atol=0.0)
+    return np.asarray(equal, dtype=bool)
+
+
+def _without_categories(values: pd.Series[Any]) -> pd.Series[Any]:
+    return values.astype(object) if isinstance(values.dtype, pd.CategoricalDtype) else values
+
+
 def _is_scalar(value: object) -> bool:
     return value is None or value is pd.NA or isinstance(value, str | int | float | np.number)
 
@@ -210,10 +235,7 @@ class Schema:
         """Settle the variables `names`; those in `factors` are factors by their model."""
         check_types(types, frame)
         types = dict(types or {})
-        if not isinstance(missing, str) or missing not in MISSING_POLICIES:
-            raise OptionError(
-                f"missing must be one of {listed(MISSING_POLICIES)}; got {got(missing)}."
-            )
+        one_of("missing", missing, MISSING_POLICIES)
         forced = set(factors)
         return cls(
             {

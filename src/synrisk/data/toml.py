@@ -1,7 +1,7 @@
 """TOML files that users write, with the line of every key, so that a message can say where.
 
-``tomllib`` reads the values and refuses what is not TOML; the scanner here walks the same text
-again, knowing that it is right, and notes where each key and element stands.
+``tomllib`` reads the values and refuses what is not TOML, but keeps no lines; `_Index` finds them
+in a text that it knows to be right.
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ from typing import Any, NoReturn
 from synrisk.base.errors import FileError, SettingsError, got, listed, nearest
 from synrisk.base.messages import Place, spelled
 
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+# A text in one of four kinds of quotes, a mark, a word, or a comment.
+_TOKEN = re.compile(
+    r""""{3}(?:[^"\\]|\\.|"{1,2}(?!"))*+"{0,5}|'{3}(?:[^']|'{1,2}(?!'))*+'{0,5}"""
+    r"""|"(?:[^"\\\n]|\\.)*+"?|'[^'\n]*+'?|[][{}=,.\n]|[^][{}=,.\s"'#]+|#[^\n]*+""",
+    re.DOTALL,
+)
 _AT_LINE = re.compile(r" \(at line (\d+), column \d+\)$")
 _LARGEST_FILE = 1 << 20
 
@@ -192,7 +197,8 @@ def parsed(text: str, file: str) -> Section:
     if problem:
         at = _AT_LINE.search(problem)
         line = int(at[1]) if at else text.count("\n") + 1
-        repeated = _repeated(text, line)
+        # What stands before the mistake is right.
+        repeated = _Index("\n".join(text.split("\n")[:line])).repeated
         if repeated is not None:
             place, first, second = repeated
             raise SettingsError(
@@ -208,170 +214,95 @@ def parsed(text: str, file: str) -> Section:
 
 def line_index(text: str) -> dict[Place, int]:
     """Return the line of every key, heading and array element of a TOML text that is right."""
-    scanner = _Scanner(text)
-    scanner.document()
-    return scanner.lines
+    return _Index(text).lines
 
 
-def _repeated(text: str, line: int) -> tuple[Place, int, int] | None:
-    """Return the first place that stands twice in the lines up to `line`, with both its lines.
+class _Index:
+    """Where each place of a TOML text stands, and the first that stands twice.
 
-    ``tomllib`` stops there, so that what stands before it is right, and can be walked.
+    The text is right, or is right up to where ``tomllib`` stopped.
     """
-    scanner = _Scanner("".join(text.splitlines(keepends=True)[:line]))
-    # Where something else is wrong the walk may run off the text or into it.
-    with contextlib.suppress(IndexError, AssertionError, tomllib.TOMLDecodeError, RecursionError):
-        scanner.document()
-    return scanner.repeated
-
-
-class _Scanner:
-    """Walks a TOML text that ``tomllib`` accepts, and notes the line of every place."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
-        self.at = 0
         self.lines: dict[Place, int] = {}
-        self.repeated: tuple[Place, int, int] | None = None
-        self._n_tables: dict[Place, int] = {}  # of each array of tables so far
+        self.repeated: tuple[Place, int, int] | None = None  # with both its lines
         self._written: dict[Place, int] = {}  # what stands by itself, not only as part of a place
-        self._counted, self._line = 0, 1
+        self._n_tables: dict[Place, int] = {}  # of each array of tables so far
+        # The tables and arrays that are open; of an array the number of the element being read.
+        self._open: list[tuple[Place, int | None]] = [((), None)]
+        self._place: Place = ()  # of the value being read
+        self._keys: list[str] = []
+        self._heading, self._in_key, self._line = "", True, 1
+        for token in _TOKEN.finditer(text):
+            word = token[0]
+            if word == "\n" and len(self._open) == 1:
+                self._keys, self._heading, self._in_key = [], "", True
+            elif word[0] not in "#\n":
+                self._read_key(word) if self._in_key else self._read_value(word)
+            self._line += word.count("\n")
 
-    def document(self) -> None:
-        table: Place = ()
-        while self._skip():
-            if self.text.startswith("[[", self.at):
-                table = self._heading("[[")
-            elif self.text[self.at] == "[":
-                table = self._heading("[")
-            else:
-                self._pair(table)
+    def _read_key(self, word: str) -> None:
+        if word == "[":
+            self._heading += word
+        elif word == "]" and self._keys:
+            self._open, self._keys = [(self._begin_table(), None)], []
+        elif word == "=" and self._keys:
+            self._begin_pair(self._open[-1][0])
+            self._keys, self._in_key = [], False
+        elif word == "}" and len(self._open) > 1:  # of a table that is empty
+            self._open.pop()
+            self._in_key = False
+        elif word not in "[]{}=,.":
+            self._keys.append(_unquoted(word))
 
-    def _heading(self, mark: str) -> Place:
-        line = self._here()
-        self.at += len(mark)
-        keys = self._keys()
-        self._skip()
-        self.at += len(mark)
+    def _read_value(self, word: str) -> None:
+        container, number = self._open[-1]
+        if word in "]}" and len(self._open) > 1:
+            self._open.pop()
+        elif word == "," and number is None:
+            self._in_key = True
+        elif word == "," and number is not None:
+            self._open[-1] = container, number + 1
+        else:
+            if number is not None:
+                self._place = (*container, number)
+                self.lines.setdefault(self._place, self._line)
+            if word in "[{":
+                self._open.append((self._place, 0 if word == "[" else None))
+                self._in_key = word == "{"
+
+    def _begin_table(self) -> Place:
         place: Place = ()
-        for number, key in enumerate(keys):
+        for number, key in enumerate(self._keys, 1):
             place += (key,)
-            self.lines.setdefault(place, line)
-            if mark == "[[" and number == len(keys) - 1:
+            self.lines.setdefault(place, self._line)
+            if self._heading == "[[" and number == len(self._keys):
                 self._n_tables[place] = self._n_tables.get(place, 0) + 1
             if place in self._n_tables:
                 place += (self._n_tables[place] - 1,)
-                self.lines.setdefault(place, line)
-        if mark == "[":
-            self._note(place, line)
+                self.lines.setdefault(place, self._line)
+        if self._heading == "[":
+            self._note(place)
         return place
 
-    def _note(self, place: Place, line: int) -> None:
+    def _begin_pair(self, table: Place) -> None:
+        self._place = table
+        for key in self._keys:
+            if self._place != table and self._place in self._written:
+                self._note(self._place)  # a value, and a key within it
+            self._place += (key,)
+            self.lines.setdefault(self._place, self._line)
+        self._note(self._place)
+
+    def _note(self, place: Place) -> None:
         if place in self._written and self.repeated is None:
-            self.repeated = place, self._written[place], line
-        self._written[place] = line
+            self.repeated = place, self._written[place], self._line
+        self._written[place] = self._line
 
-    def _pair(self, table: Place) -> None:
-        line = self._here()
-        place = table
-        for key in self._keys():
-            if place != table and place in self._written and self.repeated is None:
-                self.repeated = place, self._written[place], line  # a value, and a key within it
-            place += (key,)
-            self.lines.setdefault(place, line)
-        self._note(place, line)
-        self._skip()
-        self.at += 1  # =
-        self._skip()
-        self._value(place)
 
-    def _keys(self) -> list[str]:
-        keys = []
-        while True:
-            self._skip()
-            if self.text[self.at] in "\"'":
-                start = self.at
-                self._quoted()
-                # tomllib knows the escapes.
-                keys.append(str(tomllib.loads(f"k = {self.text[start : self.at]}")["k"]))
-            else:
-                bare = _BARE_KEY.match(self.text, self.at)
-                assert bare is not None  # noqa: S101 - tomllib read it
-                keys.append(bare[0])
-                self.at = bare.end()
-            self._skip(lines=False)
-            if self.text[self.at] != ".":
-                return keys
-            self.at += 1
-
-    def _value(self, place: Place) -> None:
-        first = self.text[self.at]
-        if first in "\"'":
-            self._quoted()
-        elif first == "[":
-            self._array(place)
-        elif first == "{":
-            self._inline_table(place)
-        else:
-            while self.at < len(self.text) and self.text[self.at] not in ",]}#\n":
-                self.at += 1
-
-    def _array(self, place: Place) -> None:
-        self.at += 1
-        number = 0
-        while self._skip() and self.text[self.at] != "]":
-            element = (*place, number)
-            self.lines[element] = self._here()
-            self._value(element)
-            number += 1
-            self._skip_comma()
-        self.at += 1
-
-    def _inline_table(self, place: Place) -> None:
-        self.at += 1
-        while self._skip() and self.text[self.at] != "}":
-            self._pair(place)
-            self._skip_comma()
-        self.at += 1
-
-    def _skip_comma(self) -> None:
-        self._skip()
-        if self.text[self.at] == ",":
-            self.at += 1
-
-    def _quoted(self) -> None:
-        mark = self.text[self.at]
-        if self.text.startswith(mark * 3, self.at):
-            self._until(mark * 3)
-            # Up to two quotes may stand right before the closing three.
-            while self.text.startswith(mark, self.at):
-                self.at += 1
-        elif self.text.startswith(mark * 2, self.at):
-            self.at += 2
-        else:
-            self._until(mark)
-
-    def _until(self, mark: str) -> None:
-        self.at += len(mark)
-        while not self.text.startswith(mark, self.at):
-            escaped = self.text[self.at] == "\\" and mark[0] == '"'
-            self.at += 2 if escaped else 1
-        self.at += len(mark)
-
-    def _skip(self, *, lines: bool = True) -> bool:
-        """Pass over blanks, and with `lines` over line ends and comments; tell if text is left."""
-        blank = " \t\r\n" if lines else " \t"
-        while self.at < len(self.text):
-            if self.text[self.at] in blank:
-                self.at += 1
-            elif lines and self.text[self.at] == "#":
-                end = self.text.find("\n", self.at)
-                self.at = len(self.text) if end < 0 else end
-            else:
-                return True
-        return False
-
-    def _here(self) -> int:
-        self._line += self.text.count("\n", self._counted, self.at)
-        self._counted = self.at
-        return self._line
+def _unquoted(key: str) -> str:
+    """Return a key without quotes and escapes, which ``tomllib`` knows."""
+    if key[0] in "\"'":
+        with contextlib.suppress(tomllib.TOMLDecodeError):  # the mistake is here
+            return str(tomllib.loads(f"k = {key}")["k"])
+    return key

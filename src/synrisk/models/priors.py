@@ -93,14 +93,14 @@ class Conjugate:
 _LARGEST = 1e50  # of a prior's numbers; squares must not overflow
 # A prior as users give it: a name, one prior for all coefficients, or priors by parameter.
 PriorSpec: TypeAlias = str | Normal | Conjugate | Mapping[str, Normal | Exponential]
-_NAMES = ("default", "paper", "conjugate")
+PRIORS = ("default", "paper", "conjugate")
 
 
 def check_prior(spec: Any) -> PriorSpec:
     """Return `spec` if it can be a prior."""
     if isinstance(spec, Normal | Conjugate):
         return spec
-    if isinstance(spec, str) and spec in _NAMES:
+    if isinstance(spec, str) and spec in PRIORS:
         return spec
     if isinstance(spec, Mapping) and all(
         isinstance(name, str) and isinstance(prior, Normal | Exponential)
@@ -108,9 +108,9 @@ def check_prior(spec: Any) -> PriorSpec:
     ):
         return dict(spec)
     raise PriorError(
-        f"prior must be one of {listed(_NAMES)}, Normal(mean, sd) for all coefficients, "
+        f"prior must be one of {listed(PRIORS)}, Normal(mean, sd) for all coefficients, "
         "Conjugate(...), or a dict of Normal and Exponential by parameter, such as "
-        f"{{'LogIncome': Normal(0, 2)}}; got {got(spec)}.{nearest(spec, _NAMES)}"
+        f"{{'LogIncome': Normal(0, 2)}}; got {got(spec)}.{nearest(spec, PRIORS)}"
     )
 
 

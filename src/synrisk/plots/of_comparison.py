@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from synrisk.base.errors import OptionError, got, listed
+from synrisk.base.errors import one_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,8 +76,8 @@ class ComparisonPlots:
         """
         from synrisk.plots import style
 
-        _check("risk", risk, RISKS)
-        _check("utility", utility, UTILITIES)
+        one_of("risk", risk, RISKS)
+        one_of("utility", utility, UTILITIES)
         (axes,) = style.panels(1, ax, (7.4, 4.4))
         _draw_map(axes, self._table, risk, utility, self._caution)
         return axes
@@ -96,15 +96,10 @@ class ComparisonPlots:
         """
         from synrisk.plots import style
 
-        _check("risk", risk, RISKS)
+        one_of("risk", risk, RISKS)
         (axes,) = style.panels(1, ax, (6.2, 4.0))
         _draw_curve(axes, self._table, self._synthesizers, risk, self._caution)
         return axes
-
-
-def _check(name: str, value: Any, options: dict[str, str]) -> None:
-    if not isinstance(value, str) or value not in options:
-        raise OptionError(f"{name} must be one of {listed(options)}; got {got(value)}.")
 
 
 def _is_placed(table: pd.DataFrame) -> pd.Series[bool]:

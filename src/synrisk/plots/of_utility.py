@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from synrisk.base.errors import OptionError, got, listed
+from synrisk.base.errors import one_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,11 +45,7 @@ class UtilityPlots:
         table = self._intervals
         known = list(dict.fromkeys(table.index.get_level_values("analysis")))
         if analysis is not None:
-            if not isinstance(analysis, str) or analysis not in known:
-                raise OptionError(
-                    f"analysis must be one of {listed(known)}, or None; got {got(analysis)}."
-                )
-            table = table.loc[[analysis]]
+            table = table.loc[[one_of("analysis", analysis, known, or_none=True)]]
         n_all = len(table)
         table = table.iloc[:_MOST_ROWS]
         size = (7.6, 1.5 + _ROW * len(table))

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from synrisk.base.arrays import BoolArray, FloatArray, IntArray
-from synrisk.base.errors import OptionError, got, listed, nearest
+from synrisk.base.errors import OptionError, got, nearest, one_of
 from synrisk.core.summary import TIE, ErrorArrays, RiskArrays
 from synrisk.data.schema import Factor
 from synrisk.risk.evaluation import Evaluation
@@ -64,12 +64,7 @@ class Drawn:
 
     def check_of(self, of: Any) -> str:
         """Return `of` if it is "joint" or a synthesized variable, or raise."""
-        options = (JOINT, *self.labels.names)
-        if not isinstance(of, str) or of not in options:
-            raise OptionError(
-                f"of= must be one of {listed(options)}; got {got(of)}.{nearest(of, options)}"
-            )
-        return of
+        return one_of("of=", of, (JOINT, *self.labels.names))
 
     def numbers(self, of: str) -> Numbers:
         """Return the numbers of the joint or of one variable."""
@@ -99,12 +94,7 @@ class Drawn:
 
     def measure(self, measure: Any, of: str) -> FloatArray:
         """Return a measure of risk by record, or raise where there is none."""
-        if not isinstance(measure, str) or measure not in MEASURES:
-            raise OptionError(
-                f"measure must be one of {listed(MEASURES)}; got {got(measure)}."
-                f"{nearest(measure, MEASURES)}"
-            )
-        if measure != "log_odds_range":
+        if one_of("measure", measure, MEASURES) != "log_odds_range":
             numbers = self.numbers(of)
             return numbers.probability if measure == "probability" else numbers.lift
         if of != JOINT:

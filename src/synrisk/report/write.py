@@ -11,10 +11,10 @@ from typing import Any
 
 import pandas as pd
 
-from synrisk.base.errors import FileError, OptionError, counted, got, listed, nearest
-from synrisk.data.netcdf import target_of, write_whole
+from synrisk.base.errors import FileError, OptionError, counted, got, one_of
+from synrisk.data.output_files import sha256, target_of, write_whole
 from synrisk.report.facts import Source, collect, number
-from synrisk.synthesis.release import Released, read_release
+from synrisk.synthesis.release import Released, as_datasets, read_release
 
 KINDS = ("sharing", "inside")
 _SUFFIXES = (".html", ".htm")
@@ -44,17 +44,13 @@ def write_report(
     title
         The page's title.
     """
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise OptionError(
-            f"kind must be one of {listed(KINDS)}; got {got(kind)}.{nearest(kind, KINDS)}"
-        )
+    sharing = one_of("kind", kind, KINDS) == "sharing"
     if title is not None and not isinstance(title, str):
         raise OptionError(f"title must be text; got {got(title)}.")
     page = target_of(path)
     if page.suffix.lower() not in _SUFFIXES:
         raise FileError(f"{page.name!r}: a report is an HTML file, so its name ends in .html.")
     beside = target_of(page.with_suffix(".json"))
-    sharing = kind == "sharing"
     release = None if synthetic is None else _read(source, synthetic)
     hashes = _hashes(source, synthetic, release, sharing=sharing)
     facts = collect(source, release, hashes, sharing=sharing, title=title or _TITLE)
@@ -96,24 +92,17 @@ def _hashes(
         )
     if release is None:
         return hashes
-    given = list(synthetic) if isinstance(synthetic, list | tuple) else [synthetic]
+    given = as_datasets(synthetic)
     for position, (one, dataset) in enumerate(zip(given, release, strict=True), 1):
         is_file = isinstance(one, str | os.PathLike)
         hashes.append(
             {
                 "what": f"synthetic dataset {position}",
                 "of": "the file" if is_file else "the frame as CSV, without its index",
-                "sha256": _digest_of_file(Path(one))
-                if is_file
-                else _digest_of_frame(dataset.frame, index=False),
+                "sha256": sha256(one) if is_file else _digest_of_frame(dataset.frame, index=False),
             }
         )
     return hashes
-
-
-def _digest_of_file(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _digest_of_frame(frame: pd.DataFrame, *, index: bool) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 import signal
-import tempfile
 import threading
 import traceback
 from collections.abc import Callable, Iterator
@@ -19,8 +18,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from synrisk.base.errors import FileError, OptionError, SynriskError, got, listed
+from synrisk.base.errors import FileError, OptionError, SynriskError, one_of
 from synrisk.data.frames import read_table
+from synrisk.data.output_files import write_whole
 from synrisk.study.file import POLICIES, REPORT_KINDS, kinds_of, no_policy, read_study
 from synrisk.study.run import Done, report, run
 from synrisk.study.templates import APPLICATIONS, application_text, guessed_text, sample_text
@@ -147,7 +147,7 @@ def demo(
     verdicts = []
     _make_folder(folder)
     for application in APPLICATIONS:
-        _place(folder / application.file, application_text(application))
+        _write(folder / application.file, application_text(application))
         done = run(read_study(folder / application.file), progress=not quiet)
         if not quiet:
             _tell(done)
@@ -187,7 +187,7 @@ def init(
         frame = read_table(data, "The confidential data")
         text = guessed_text(target.name, _relative(data, folder), frame)
     _make_folder(folder)
-    _place(target, text)
+    _write(target, text)
     _print(f"Written: {target}\nRead it, change it, then: synrisk run {target}")
     return 0
 
@@ -239,8 +239,8 @@ def make_report(
 
     Examples: synrisk report results --kind inside; synrisk report results --policy cell-of-11
     """
-    if kind is not None and kind not in REPORT_KINDS:
-        raise OptionError(f"--kind must be one of {listed(REPORT_KINDS)}; got {got(kind)}.")
+    if kind is not None:
+        one_of("--kind", kind, REPORT_KINDS)
     limits = None
     if criteria is not None:
         limits = Criteria.from_toml(criteria, policy)
@@ -322,12 +322,5 @@ def _make_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
-def _place(target: Path, text: str) -> None:
-    """Write a text file whole or not at all."""
-    handle, name = tempfile.mkstemp(prefix=".synrisk-", dir=target.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).replace(target)
-    finally:
-        Path(name).unlink(missing_ok=True)
+def _write(target: Path, text: str) -> None:
+    write_whole(target, text.encode(), owner_only=True)

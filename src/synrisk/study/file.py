@@ -10,16 +10,18 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NoReturn, ParamSpec, TypeVar, cast
+from typing import Any, NoReturn, ParamSpec, TypeVar, cast, get_args
 
+from synrisk.assessment.attribute_risk import EstimatorName
 from synrisk.base.errors import SettingsError, SynriskError, listed, nearest
 from synrisk.base.messages import Place
 from synrisk.data.schema import MISSING_POLICIES, Missing
 from synrisk.data.toml import Section, read_settings
 from synrisk.models.plan import Plan, Regression
-from synrisk.models.priors import Conjugate, Exponential, Normal
+from synrisk.models.priors import PRIORS, Conjugate, Exponential, Normal
 from synrisk.risk.guesses import Additive, AllLevels, Interval, Relative, Values
 from synrisk.risk.intruder_prior import TruthFactor
+from synrisk.synthesis.synthesizer import EngineName
 from synrisk.utility import MODELS, PARAMETERS, tree_maker
 from synrisk.verdict.criteria import KEYS, Criteria
 
@@ -43,10 +45,7 @@ _TOP = (
     "criteria",
     "report",
 )
-_ESTIMATORS = ("auto", "exact", "stacked", "importance", "paper")
-_ENGINES = ("auto", "exact", "laplace", "nuts")
 _PROPENSITY = ("main", "interactions")
-_PRIORS = ("default", "paper", "conjugate")
 _EVEN: dict[str, tuple[Any, tuple[str, ...]]] = {
     "relative": (Relative, ("below", "above", "within")),
     "additive": (Additive, ("below", "above", "within")),
@@ -309,7 +308,7 @@ def _fit(section: Section, *, foreign: bool) -> dict[str, Any]:
     return {
         "n_draws": section.whole("n_draws", 1000),
         "prior": _prior(section) or "default",
-        "engine": section.choice("engine", _ENGINES, "auto"),
+        "engine": section.choice("engine", get_args(EngineName), "auto"),
     }
 
 
@@ -317,7 +316,7 @@ def _prior(section: Section) -> Any:
     """Return a prior: a word, numbers for all coefficients, or tables by parameter."""
     value = section.values.get("prior")
     if value is None or isinstance(value, str):
-        return None if value is None else section.choice("prior", _PRIORS, "default")
+        return None if value is None else section.choice("prior", PRIORS, "default")
     prior = section.section("prior")
     if value and all(isinstance(one, dict) for one in value.values()):
         return {name: _one_prior(prior.section(name), own=True) for name in value}
@@ -357,7 +356,7 @@ def _synthesis(
 def _risk(section: Section, variables: tuple[str, ...]) -> dict[str, Any]:
     section.refuse_unknown(("guesses", "prior", "estimator", "n_draws"))
     options: dict[str, Any] = {
-        "estimator": section.choice("estimator", _ESTIMATORS, "auto"),
+        "estimator": section.choice("estimator", get_args(EstimatorName), "auto"),
         "n_draws": section.whole("n_draws"),
         "intruder_prior": _intruder_prior(section),
     }

@@ -7,7 +7,6 @@ what an earlier run left stays as it is. A file that no earlier run made is neve
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import math
 import os
@@ -23,11 +22,11 @@ from types import FrameType
 from typing import Any
 
 from synrisk.base.errors import FileError, listed
+from synrisk.data.output_files import sha256
 
 MANIFEST = "manifest.json"
 _FORMAT = 1
 _HIDDEN = ".synrisk-"  # and the process that made it
-_BLOCK = 1 << 20
 _SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM") if hasattr(signal, name))
 
 
@@ -241,12 +240,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def sha256(path: str | os.PathLike[str]) -> str:
-    """Return the SHA-256 digest of a file."""
-    digest = hashlib.sha256()
-    with Path(path).open("rb") as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()

@@ -29,6 +29,7 @@ from synrisk.base.progress import steps
 from synrisk.base.seeds import checked_seed
 from synrisk.data.frames import read_table
 from synrisk.data.households import load_households
+from synrisk.data.output_files import sha256
 from synrisk.data.schema import check_types, require_columns, text_columns
 from synrisk.models.plan import Regression
 from synrisk.risk.diagnostics import ReliabilityWarning
@@ -38,7 +39,6 @@ from synrisk.study.folder import (
     check_folder,
     read_manifest,
     refuse_own_inputs,
-    sha256,
     writing,
 )
 from synrisk.synthesis.confidential import Confidential
@@ -126,26 +126,12 @@ def run(study: Study, *, progress: bool = False) -> Done:
             with show("Measuring the utility"):
                 measured = _measure(study, study.utility, synthesizer, release, seeds["fit"])
         with show("Writing the results"):
-            risk.save(staging.path(RISK))
-            risk.records.to_csv(staging.path(RECORDS), index_label=study.id or "record")
-            if measured is not None:
-                staging.write_json(UTILITY, measured.to_json())
+            _write_results(study, staging, risk, measured)
         with show("Writing the report"):
             verdict = _write_findings(
                 staging, risk, synthetic, study.kinds, study.criteria, study.title, measured
             )
-        staging.commit(
-            {
-                "title": study.title,
-                "settings": study.top.values,
-                "criteria": None if study.criteria is None else study.criteria.to_json(),
-                "kinds": list(study.kinds),
-                "seeds": seeds,
-                "versions": versions(),
-                "inputs": inputs,
-                "synthetic": [_listed(path, study, staging) for path in synthetic],
-            }
-        )
+        staging.commit(_manifest(study, staging, seeds, inputs, synthetic))
     return Done(study.output, study.title, risk, verdict, study.kinds, tuple(said), measured)
 
 
@@ -445,6 +431,35 @@ def _measured(folder: Path, manifest: Mapping[str, Any]) -> Utility | None:
     if not path.is_file() or sha256(path) != digest:
         raise FileError(f"{path} is not the file that synrisk run wrote; run it again.")
     return Utility.from_json(json.loads(path.read_text(encoding="utf-8")))
+
+
+def _write_results(
+    study: Study, staging: Staging, risk: AttributeRisk, measured: Utility | None
+) -> None:
+    risk.save(staging.path(RISK))
+    risk.records.to_csv(staging.path(RECORDS), index_label=study.id or "record")
+    if measured is not None:
+        staging.write_json(UTILITY, measured.to_json())
+
+
+def _manifest(
+    study: Study,
+    staging: Staging,
+    seeds: Mapping[str, int],
+    inputs: Mapping[str, str],
+    synthetic: Sequence[Path],
+) -> dict[str, Any]:
+    """Return what a run's numbers came from."""
+    return {
+        "title": study.title,
+        "settings": study.top.values,
+        "criteria": None if study.criteria is None else study.criteria.to_json(),
+        "kinds": list(study.kinds),
+        "seeds": seeds,
+        "versions": versions(),
+        "inputs": inputs,
+        "synthetic": [_listed(path, study, staging) for path in synthetic],
+    }
 
 
 def _write_findings(

@@ -6,7 +6,7 @@ What is guessed from a file's columns names columns only, never a value.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -150,53 +150,90 @@ def sample_text(file: str) -> str:
 
 def guessed_text(file: str, data: str, frame: pd.DataFrame) -> str:
     """Return a commented study file with a plan guessed from the columns of the data."""
-    roles = {str(name): _role(frame[name]) for name in frame.columns}
-    id_column = next(
-        (
-            n
-            for n in roles
-            if _ID_NAME.fullmatch(n) and roles[n] != "constant" and _unique(frame[n])
-        ),
-        None,
+    guess = _Guess.of(frame)
+    return "\n".join(
+        [
+            _HEAD.format(file=file, title=toml_text(Path(data).stem)),
+            _guessed_data(guess, data, frame),
+            _guessed_plan(guess, frame),
+            _TAIL.format(m=3, first=toml_key(guess.targets[0])),
+        ]
     )
-    twins = _twins(frame, [n for n in roles if n != id_column])
-    unwritable = [n for n in roles if _in_formula(n) is None]
-    usable = {n: role for n, role in roles.items() if n not in (id_column, *twins, *unwritable)}
-    targets = _targets(usable)
-    if not targets:
-        raise DataError(
-            "No column looks as if it could be modelled: numbers, counts, or text with few "
-            f"levels. There are: {listed(frame.columns)}.{_about_unwritable(unwritable)}"
-        )
-    texts = [n for n, role in roles.items() if role == "text" and n != id_column]
-    drop = [*texts, *twins]
-    factors = [
-        n
-        for n, role in usable.items()
-        if role in ("factor", "binary") and n not in targets and _even_enough(frame[n])
-    ][:1]
+
+
+@dataclass(frozen=True)
+class _Guess:
+    """What the columns of a table are taken for.
+
+    Attributes
+    ----------
+    roles
+        What each column looks like.
+    id_column
+        The one that names the records.
+    targets, factors
+        Those that are synthesized, and the factor that they are predicted by.
+    drop
+        Long texts, and columns that give another away.
+    unwritable
+        Those whose names no formula can hold.
+    """
+
+    roles: Mapping[str, str]
+    id_column: str | None
+    targets: Sequence[str]
+    factors: Sequence[str]
+    drop: Sequence[str]
+    unwritable: Sequence[str]
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame) -> _Guess:
+        roles = {str(name): _role(frame[name]) for name in frame.columns}
+        named = (name for name in roles if _names_records(name, roles[name], frame[name]))
+        id_column = next(named, None)
+        twins = _twins(frame, [name for name in roles if name != id_column])
+        unwritable = [name for name in roles if _in_formula(name) is None]
+        left = {*roles} - {id_column, *twins, *unwritable}
+        usable = {name: role for name, role in roles.items() if name in left}
+        targets = _targets(usable)
+        if not targets:
+            raise DataError(
+                "No column looks as if it could be modelled: numbers, counts, or text with few "
+                f"levels. There are: {listed(frame.columns)}.{_about_unwritable(unwritable)}"
+            )
+        texts = [name for name, role in roles.items() if role == "text" and name != id_column]
+        factors = _predictors(usable, targets, frame)
+        return cls(roles, id_column, targets, factors, [*texts, *twins], unwritable)
+
+
+def _names_records(name: str, role: str, column: pd.Series[Any]) -> bool:
+    return bool(_ID_NAME.fullmatch(name)) and role != "constant" and _unique(column)
+
+
+def _guessed_data(guess: _Guess, data: str, frame: pd.DataFrame) -> str:
     lines = ["[data]", f"file = {toml_text(data)}"]
-    if id_column is not None:
-        lines.append(f"id = {toml_text(id_column)}  # names the records; it is not released")
-    if frame[[*targets, *factors]].isna().any(axis=None):
+    if guess.id_column is not None:
+        lines.append(f"id = {toml_text(guess.id_column)}  # names the records; it is not released")
+    if frame[[*guess.targets, *guess.factors]].isna().any(axis=None):
         lines.append('missing = "drop"            # leaves incomplete records out; or "level"')
-    if drop:
-        shown = ", ".join(toml_text(name) for name in drop)
+    if guess.drop:
+        shown = ", ".join(toml_text(name) for name in guess.drop)
         lines.append(f"drop = [{shown}]  # long texts, or columns that give a synthesized one away")
     lines.append('# types.Race = ["1", "2"]   # what CSV cannot say: levels, "category", "numeric"')
-    rest = [n for n in frame.columns if n not in (*targets, *drop, id_column)]
-    plan = (
+    return "\n".join(lines) + "\n"
+
+
+def _guessed_plan(guess: _Guess, frame: pd.DataFrame) -> str:
+    modelled = (*guess.targets, *guess.drop, guess.id_column)
+    rest = [name for name in frame.columns if name not in modelled]
+    comment = (
         f"{_MODELS}#\n# Guessed from the columns: change it. Synthesize what must be protected.\n"
         f"# Columns without a model are released as they are: {_wrapped(rest)}.\n"
     )
-    if unwritable:
-        plan += f"#{_wrapped([_about_unwritable(unwritable)])}\n"
-    models = "\n".join(_guessed_models(frame, targets, roles, factors))
-    head = _HEAD.format(file=file, title=toml_text(Path(data).stem))
-    first = toml_key(targets[0])
-    return "\n".join(
-        [head, "\n".join(lines) + "\n", plan + "\n" + models, _TAIL.format(m=3, first=first)]
-    )
+    if guess.unwritable:
+        comment += f"#{_wrapped([_about_unwritable(guess.unwritable)])}\n"
+    models = _guessed_models(frame, guess.targets, guess.roles, guess.factors)
+    return comment + "\n" + "\n".join(models)
 
 
 def _role(column: pd.Series[Any]) -> str:
@@ -233,6 +270,11 @@ def _targets(roles: dict[str, str]) -> list[str]:
     return []
 
 
+def _predictors(roles: Mapping[str, str], targets: Sequence[str], frame: pd.DataFrame) -> list[str]:
+    found = [name for name, role in roles.items() if role in ("factor", "binary")]
+    return [name for name in found if name not in targets and _even_enough(frame[name])][:1]
+
+
 def _twins(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
     """Return columns that are monotone transforms of an earlier one: they give it away."""
     seen: list[pd.Series[Any]] = []
@@ -254,7 +296,7 @@ def _even_enough(column: pd.Series[Any]) -> bool:
 
 
 def _guessed_models(
-    frame: pd.DataFrame, targets: Sequence[str], roles: dict[str, str], factors: Sequence[str]
+    frame: pd.DataFrame, targets: Sequence[str], roles: Mapping[str, str], factors: Sequence[str]
 ) -> list[str]:
     def written(name: str) -> str:
         return str(_in_formula(name))

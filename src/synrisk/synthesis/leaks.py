@@ -20,7 +20,7 @@ from scipy.special import gammaln
 from synrisk.base.arrays import IntArray
 from synrisk.base.errors import DisclosureError
 from synrisk.base.messages import either, toml_text
-from synrisk.data.schema import Factor, as_real_numbers
+from synrisk.data.schema import Factor, as_real_numbers, equal_rows
 from synrisk.synthesis.confidential import Confidential
 from synrisk.synthesis.release import Released
 
@@ -119,18 +119,8 @@ def _unchanged(
     return {
         str(name)
         for name in data.columns
-        if data[name].nunique() > 1 and _same(data[name], released[name])
+        if data[name].nunique() > 1 and equal_rows(data[name], released[name]).mean() >= _SAME_ROWS
     }
-
-
-def _same(one: pd.Series[Any], other: pd.Series[Any]) -> bool:
-    numbers, n_text = as_real_numbers(one)
-    others, n_other_text = as_real_numbers(other)
-    if n_text or n_other_text:
-        equal = one.astype(str).to_numpy() == other.astype(str).to_numpy()
-    else:
-        equal = numbers == others
-    return bool(np.mean(equal) >= _SAME_ROWS)
 
 
 def _is_row_counter(column: pd.Series[Any]) -> bool:

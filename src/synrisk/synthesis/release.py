@@ -13,7 +13,7 @@ from synrisk.base.arrays import BoolArray
 from synrisk.base.cache import Memory
 from synrisk.base.errors import SyntheticDataError, counted
 from synrisk.data.frames import read_table
-from synrisk.data.schema import Columns, Factor, text_columns
+from synrisk.data.schema import Columns, Factor, Schema, text_columns
 from synrisk.synthesis.confidential import Confidential
 
 _DROPPED = np.uint64(41)  # of a number's 53 bits, in a fingerprint
@@ -44,21 +44,11 @@ class Released:
 
 def read_release(confidential: Confidential, synthetic: Any) -> list[Released]:
     """Return the datasets of a release: one table, or a list of them."""
-    datasets = list(synthetic) if isinstance(synthetic, list | tuple) else [synthetic]
-    if not datasets:
-        raise SyntheticDataError("The release is empty; give at least one synthetic dataset.")
     plan, schema = confidential.plan, confidential.schema
-    levels = {
-        name: list(variable.levels)
-        for name, variable in schema.variables.items()
-        if isinstance(variable, Factor) and all(isinstance(v, str) for v in variable.levels)
-    }
     release = []
-    for number, dataset in enumerate(datasets, 1):
+    for number, dataset in enumerate(as_datasets(synthetic), 1):
         what = f"Synthetic dataset {number}"
-        frame = read_table(dataset, what, text=text_columns(levels), error=SyntheticDataError)
-        if not len(frame):
-            raise SyntheticDataError(f"{what} has no rows.")
+        frame = read_dataset(dataset, what, schema)
         columns, kept = schema.encode(frame, plan.columns, what, SyntheticDataError)
         for regression in plan.regressions:
             name = regression.response
@@ -71,6 +61,27 @@ def read_release(confidential: Confidential, synthetic: Any) -> list[Released]:
                 )
         release.append(Released(frame, columns, kept))
     return release
+
+
+def as_datasets(synthetic: Any) -> list[Any]:
+    """Return the datasets of a release, which may be one."""
+    datasets = list(synthetic) if isinstance(synthetic, list | tuple) else [synthetic]
+    if not datasets:
+        raise SyntheticDataError("The release is empty; give at least one synthetic dataset.")
+    return datasets
+
+
+def read_dataset(dataset: Any, what: str, schema: Schema) -> pd.DataFrame:
+    """Return a synthetic dataset as a frame, with levels that are text read as such."""
+    levels = {
+        name: list(variable.levels)
+        for name, variable in schema.variables.items()
+        if isinstance(variable, Factor) and all(isinstance(v, str) for v in variable.levels)
+    }
+    frame = read_table(dataset, what, text=text_columns(levels), error=SyntheticDataError)
+    if not len(frame):
+        raise SyntheticDataError(f"{what} has no rows.")
+    return frame
 
 
 def fingerprint(dataset: Released) -> str:

@@ -6,7 +6,7 @@ import numbers
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,7 @@ from synrisk.base.errors import (
     got,
     listed,
     nearest,
+    one_of,
 )
 from synrisk.base.messages import place_of, setting
 from synrisk.base.notes import Note, for_anyone
@@ -50,7 +51,6 @@ from synrisk.synthesis.synthesizer_file import (
 )
 
 EngineName: TypeAlias = Literal["auto", "exact", "laplace", "nuts"]
-_ENGINES = ("auto", "exact", "laplace", "nuts")
 _MOST_DRAWS = 1_000_000
 
 
@@ -484,11 +484,7 @@ def fit(
         raise OptionError(
             f"n_draws must be a whole number from 1 to {_MOST_DRAWS:,}; got {got(n_draws)}."
         )
-    if not isinstance(engine, str) or engine not in _ENGINES:
-        raise OptionError(
-            f"engine must be one of {listed(_ENGINES)}; got {got(engine)}."
-            f"{nearest(engine, _ENGINES)}"
-        )
+    one_of("engine", engine, get_args(EngineName))
     team, start, common = workers(executor), checked_seed(seed), check_prior(prior)
     confidential = Confidential.read(regressions, data, types=types, id_column=id, missing=missing)
     designs = [confidential.design(regression) for regression in confidential.plan.regressions]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
 
-from synrisk.base.errors import FileError, OptionError, counted, got, listed, nearest
+from synrisk.base.errors import FileError, OptionError, counted, got, listed, nearest, one_of
 from synrisk.base.seeds import checked_seed
 from synrisk.data.frames import TableLike
 from synrisk.data.schema import Missing, Types
@@ -27,10 +27,10 @@ from synrisk.utility.propensity import (
     score_cart,
     score_logistic,
 )
-from synrisk.utility.reading import Sides, read_sides
+from synrisk.utility.reading import Sides, column_names, read_sides
 
 ParametersName: TypeAlias = Literal["posterior", "fitted"]
-PARAMETERS = ("posterior", "fitted")
+PARAMETERS: tuple[str, ...] = get_args(ParametersName)
 _SAID = {
     "main": "main effects",
     "interactions": "main effects and two-way interactions",
@@ -231,26 +231,17 @@ def utility(
         Of the permutations of ``"cart"``.
     """
     models = _models(propensity)
-    if not isinstance(parameters, str) or parameters not in PARAMETERS:
-        raise OptionError(
-            f"parameters must be one of {listed(PARAMETERS)}; got {got(parameters)}."
-            f"{nearest(parameters, PARAMETERS)}"
-        )
+    one_of("parameters", parameters, PARAMETERS)
     if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
         raise OptionError("level must be a number between 0 and 1, such as 0.95.")
     start = checked_seed(seed)
-    chosen: tuple[Regression, ...] = ()
-    if regressions is not None:
-        chosen = _regressions(regressions)
-    elif isinstance(confidential, Synthesizer):
-        chosen = confidential.plan.regressions
-        if variables is not None:
-            variables = [variables] if isinstance(variables, str) else list(variables)
-            chosen = tuple(r for r in chosen if {r.response, *r.parsed.predictors} <= {*variables})
+    if variables is not None:
+        variables = column_names("variables", variables)
+    analyses = _analyses(regressions, confidential, variables)
     sides = read_sides(
         confidential,
         synthetic,
-        chosen,
+        analyses,
         variables=variables,
         synthesized=synthesized,
         types=types,
@@ -259,7 +250,7 @@ def utility(
     )
     fitted = parameters == "fitted"
     scored, notes = _scored(sides, models, start, fitted=fitted)
-    intervals, said = interval_table(sides, chosen, float(level), fitted=fitted)
+    intervals, said = interval_table(sides, analyses, float(level), fitted=fitted)
     return Utility(
         confidential.n_records if isinstance(confidential, Synthesizer) else sides.n_records,
         sides.n_rows,
@@ -285,6 +276,20 @@ def _models(propensity: Any) -> tuple[str, ...]:
                 f"{nearest(one, MODELS)}"
             )
     return tuple(dict.fromkeys(named))
+
+
+def _analyses(
+    regressions: Any, confidential: Any, variables: Iterable[str] | None
+) -> tuple[Regression, ...]:
+    """Return the regressions given, else those of the plan that need no other columns."""
+    if regressions is not None:
+        return _regressions(regressions)
+    if not isinstance(confidential, Synthesizer):
+        return ()
+    plan = confidential.plan.regressions
+    if variables is None:
+        return plan
+    return tuple(r for r in plan if {r.response, *r.parsed.predictors} <= {*variables})
 
 
 def _regressions(regressions: Any) -> tuple[Regression, ...]:

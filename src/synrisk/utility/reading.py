@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from synrisk.base.arrays import FloatArray
+from synrisk.base.arrays import BoolArray, FloatArray
 from synrisk.base.errors import (
     DataError,
     OptionError,
@@ -32,6 +32,7 @@ from synrisk.data.schema import (
     text_columns,
 )
 from synrisk.models.plan import Regression
+from synrisk.synthesis.release import as_datasets, read_dataset
 from synrisk.synthesis.synthesizer import Synthesizer
 from synrisk.utility.matching import Table, matched_rows
 
@@ -98,46 +99,70 @@ def read_sides(
     missing: Missing,
 ) -> Sides:
     """Read both sides and settle what is compared."""
-    given = list(synthetic) if isinstance(synthetic, list | tuple) else [synthetic]
-    if not given:
-        raise SyntheticDataError("The release is empty; give at least one synthetic dataset.")
-    wanted = None if variables is None else _named("variables", variables)
-    changed = None if synthesized is None else _named("synthesized", synthesized)
-    notes: list[str] = []
+    given = as_datasets(synthetic)
+    wanted = None if variables is None else column_names("variables", variables)
+    changed = None if synthesized is None else column_names("synthesized", synthesized)
     if isinstance(confidential, Synthesizer):
         if types is not None or id_column is not None or missing != "error":
             raise OptionError("types=, id= and missing= are settled by the Synthesizer.")
-        frame = confidential.data
-        _check_synthesized(changed, frame)
-        names = _with_regressions(wanted or confidential.plan.columns, regressions)
-        require_columns(frame, names, _WHAT)
-        schema = _schema_of(confidential, frame, names)
-        if confidential.n_dropped:
-            left_out = counted(confidential.n_dropped, "record")
-            notes.append(f"The Synthesizer left out {left_out} with missing values.")
+        compared = _of_synthesizer(confidential, regressions, wanted, changed)
         changed = confidential.plan.synthesized if changed is None else changed
     else:
         text = text_columns(types)
         frame = _read_confidential(confidential, id_column, text)
         _check_synthesized(changed, frame)
+        notes: list[str] = []
         if wanted is None:
             first = read_table(given[0], "Synthetic dataset 1", text=text, error=SyntheticDataError)
             wanted = _in_common(frame, first, id_column, notes)
         names = _with_regressions(wanted, regressions)
-        if not names:
-            raise SyntheticDataError("Confidential and synthetic data have no column in common.")
-        if id_column in names:
-            raise OptionError(f"id={id_column!r} names the records; it cannot be compared.")
-        require_columns(frame, names, _WHAT)
+        _check_names(names, id_column, frame)
         factors = [r.response for r in regressions if r.distribution.makes_factor]
         schema = Schema.settle(frame, names, types=types, factors=factors, missing=missing)
+        compared = _Compared(frame, names, schema, notes)
+    names, schema, notes = compared.names, compared.schema, compared.notes
     weights = dict.fromkeys(r.weights for r in regressions if r.weights is not None)
     if weights:
         notes.append(f"The regressions are estimated without their weights ({listed(weights)}).")
     _refuse_many_levels(schema, names)
-    own = Table(*schema.encode_rows(frame, names, _WHAT))
-    datasets = [_encoded(schema, names, one, k) for k, one in enumerate(given, 1)]
+    own = Table(*schema.encode_rows(compared.frame, names, _WHAT))
+    datasets = [_encoded(schema, names, dataset, k) for k, dataset in enumerate(given, 1)]
     return _settled(schema, names, changed, own, datasets, notes)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Compared:
+    """The confidential data, which of their columns are compared, and what a user should know."""
+
+    frame: pd.DataFrame
+    names: tuple[str, ...]
+    schema: Schema
+    notes: list[str]
+
+
+def _of_synthesizer(
+    synthesizer: Synthesizer,
+    regressions: Sequence[Regression],
+    wanted: tuple[str, ...] | None,
+    changed: tuple[str, ...] | None,
+) -> _Compared:
+    frame = synthesizer.data
+    _check_synthesized(changed, frame)
+    names = _with_regressions(wanted or synthesizer.plan.columns, regressions)
+    require_columns(frame, names, _WHAT)
+    notes = []
+    if synthesizer.n_dropped:
+        left_out = counted(synthesizer.n_dropped, "record")
+        notes.append(f"The Synthesizer left out {left_out} with missing values.")
+    return _Compared(frame, names, _schema_of(synthesizer, frame, names), notes)
+
+
+def _check_names(names: tuple[str, ...], id_column: str | None, frame: pd.DataFrame) -> None:
+    if not names:
+        raise SyntheticDataError("Confidential and synthetic data have no column in common.")
+    if id_column in names:
+        raise OptionError(f"id={id_column!r} names the records; it cannot be compared.")
+    require_columns(frame, names, _WHAT)
 
 
 def _read_confidential(
@@ -180,7 +205,8 @@ def _check_synthesized(names: tuple[str, ...] | None, frame: pd.DataFrame) -> No
             )
 
 
-def _named(what: str, names: Any) -> tuple[str, ...]:
+def column_names(what: str, names: Any) -> tuple[str, ...]:
+    """Return the columns that the argument `what` names, each once, or raise."""
     if isinstance(names, str):
         names = (names,)
     if not isinstance(names, Iterable):
@@ -216,14 +242,7 @@ def _refuse_many_levels(schema: Schema, names: Sequence[str]) -> None:
 
 def _encoded(schema: Schema, names: Sequence[str], dataset: Any, number: int) -> Table:
     what = f"Synthetic dataset {number}"
-    levels = {
-        name: list(variable.levels)
-        for name, variable in schema.variables.items()
-        if isinstance(variable, Factor) and all(isinstance(v, str) for v in variable.levels)
-    }
-    frame = read_table(dataset, what, text=text_columns(levels), error=SyntheticDataError)
-    if not len(frame):
-        raise SyntheticDataError(f"{what} has no rows.")
+    frame = read_dataset(dataset, what, schema)
     return Table(*schema.encode_rows(frame, names, what, SyntheticDataError))
 
 
@@ -253,14 +272,7 @@ def _settled(
     notes += matched.notes
     if matched.orders is not None:
         datasets = [one.take(order) for one, order in zip(datasets, matched.orders, strict=True)]
-        complete = np.all([one.complete for one in (own, *datasets)], axis=0)
-        if not complete.any():
-            raise DataError("No record lacks nothing on both sides.")
-        if not complete.all():
-            notes.append(
-                f"{counted(int((~complete).sum()), 'record')} of {len(complete):,} left out, with "
-                "the same rows of the release: a value is missing on one side."
-            )
+        complete = _complete_on_both_sides(own, datasets, notes)
         own, datasets = own.take(complete), [one.take(complete) for one in datasets]
     synthesized = tuple(name for name in names if name not in matched.stayed)
     return Sides(
@@ -272,6 +284,19 @@ def _settled(
         matched.orders is not None,
         tuple(notes),
     )
+
+
+def _complete_on_both_sides(own: Table, datasets: list[Table], notes: list[str]) -> BoolArray:
+    """Return which records lack nothing, nor do the rows that are their pairs."""
+    complete: BoolArray = np.all([table.complete for table in (own, *datasets)], axis=0)
+    if not complete.any():
+        raise DataError("No record lacks nothing on both sides.")
+    if not complete.all():
+        notes.append(
+            f"{counted(int((~complete).sum()), 'record')} of {len(complete):,} left out, with "
+            "the same rows of the release: a value is missing on one side."
+        )
+    return complete
 
 
 def _about_gaps(own: Table, datasets: Sequence[Table]) -> list[str]:

@@ -28,7 +28,12 @@ from synrisk.verdict.criteria import _BUILT_IN
             "rename={'b_x': parameter}",
             "[[model]] rename.b_x = parameter",
         ),
-        (either("\x03 a", "\x02 b"), "\x03 a", "\x02 b"),
+        (either("None leaves", "inf leaves"), "None leaves", "inf leaves"),
+        (
+            setting("types", 1, of="\x02a\x1fb\x03"),
+            r"types={'\x02a\x1fb\x03': 1}",
+            r'[data] types."\u0002a\u001fb\u0003" = 1',
+        ),
     ],
 )
 def test_both_spellings(marked, python, study):
@@ -43,6 +48,10 @@ def test_errors_show_python_and_keep_the_study_spelling():
         assert str(one) == "Use missing='drop'."
         assert one.in_study() == 'Use [data] missing = "drop".'
         assert one.about == ("data", "types", "x")
+
+
+def test_a_name_of_the_data_that_looks_marked_is_shown():
+    assert str(sr.DataError("There is no column \x02x\x03.")) == "There is no column \x02x\x03."
 
 
 def test_the_study_knows_every_built_in_policy():

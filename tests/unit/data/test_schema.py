@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from synrisk.base.errors import DataError, OptionError, SyntheticDataError
-from synrisk.data.schema import Factor, Numeric, Schema
+from synrisk.data.schema import Factor, Numeric, Schema, equal_rows
 
 
 def settle(values, **options):
@@ -148,3 +148,23 @@ def test_unknown_levels_and_infinite_numbers():
         schema.encode(pd.DataFrame({"v": ["1", "x"]}), ["v"], "D")
     with pytest.raises(DataError, match=r"no column 'v'\. Did you mean 'V'"):
         schema.encode(pd.DataFrame({"V": [1.0]}), ["v"], "D")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "equal"),
+    [
+        ([1.0, 2.0, np.nan, np.nan], [1, 3, None, 4], [True, False, True, False]),
+        (["1", "2", "x"], [1, 2, 3], [True, True, False]),
+        (pd.Categorical([1, 2]), [1.0, 2.5], [True, False]),
+        (pd.array(["a", None, "c"], dtype="string"), ["a", None, None], [True, True, False]),
+        ([True, False], ["True", "x"], [True, False]),
+    ],
+)
+def test_rows_that_are_equal_whatever_the_types(one, other, equal):
+    assert equal_rows(pd.Series(one), pd.Series(other)).tolist() == equal
+
+
+def test_numbers_may_differ_by_their_last_digits_where_that_is_allowed():
+    one, other = pd.Series([1.0, 1.0]), pd.Series([1.0 + 1e-12, 1.1])
+    assert equal_rows(one, other).tolist() == [False, False]
+    assert equal_rows(one, other, rtol=1e-9).tolist() == [True, False]

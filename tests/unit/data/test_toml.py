@@ -136,6 +136,9 @@ def test_random_files(tables, array, multiline):
         ("\n\n[data\n", 3),
         ('a = "open', 1),
         ("[a]\nb = [1,\n2", 3),
+        ("a = [1 }\n", 1),
+        ("a = [1,\n}", 2),
+        ("[a]\n= 1\n", 2),
     ],
 )
 def test_what_is_not_toml_is_refused_by_its_line(text, line):

@@ -20,7 +20,6 @@ from synrisk.synthesis.synthesizer import Synthesizer
 # "auto" takes the first that a model allows.
 ESTIMATORS: tuple[Estimator, ...] = (ExactEstimator(), StackedEstimator(), ImportanceEstimator())
 PAPER = "paper"  # importance sampling, draws of all models paired
-NAMES = ("auto", *(estimator.name for estimator in ESTIMATORS), PAPER)
 
 
 def estimators_of(

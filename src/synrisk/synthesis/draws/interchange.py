@@ -17,7 +17,7 @@ from scipy.special import logsumexp
 
 from synrisk.base.arrays import FloatArray
 from synrisk.base.errors import DrawsError, OptionError, counted, listed
-from synrisk.base.messages import either
+from synrisk.base.messages import either, setting
 from synrisk.data.schema import Factor, Variable, as_real_numbers
 from synrisk.models.design import Design
 from synrisk.models.families import Family
@@ -282,28 +282,25 @@ def _advice(
     missing: Sequence[str], left_over: Sequence[str], table: pd.DataFrame, family: Family
 ) -> str | None:
     """Return what to do where the columns tell what went wrong; other names would hide it."""
-    for name in missing:
-        if ":" in name or "[" in name:  # of a level, whose name is not for messages
-            continue
-        of_level = rf"(b_)?((as\.)?factor\()?{re.escape(name)}\)?[^:*()]+"
-        if any(re.fullmatch(of_level, column) for column in left_over):
-            types = either(f"types={{{name!r}: 'category'}}", f'[data] types.{name} = "category"')
-            return (
-                f"The fit took {name} for a factor, and here it is a number: write "
-                f"as.factor({name}) in the formula if the fit had it so, or use {types}."
-            )
+    number = next((name for name in missing if _is_factor_there(name, left_over)), None)
+    if number is not None:
+        return (
+            f"The fit took {number} for a factor, and here it is a number: write "
+            f"as.factor({number}) in the formula if the fit had it so, or use "
+            f"{setting('types', 'category', of=number)}."
+        )
     if left_over and all(re.fullmatch(r"b_mu.+_.+", column) for column in left_over):
         meant = either("family='categorical'", 'family = "categorical"')
         return (
             f"The columns are those of a model with a predictor for each level: is {meant} meant?"
         )
-    precision = [name for name in left_over if re.fullmatch(_PRECISION, name)]
-    if "sigma" in missing and precision:
-        name = precision[0]
+    precision = next((name for name in left_over if re.fullmatch(_PRECISION, name)), None)
+    if "sigma" in missing and precision is not None:
         return (
-            f"{name} is a precision in JAGS and BUGS, 1/sigma²: under the name of sigma it would "
-            f"be read as a standard deviation. Monitor sigma <- 1/sqrt({name}), or give the draws "
-            f"a column sigma of that, and leave {name} out."
+            f"{precision} is a precision in JAGS and BUGS, 1/sigma²: under the name of sigma it "
+            "would be read as a standard deviation. Monitor sigma <- "
+            f"1/sqrt({precision}), or give the draws a column sigma of that, and leave "
+            f"{precision} out."
         )
     if list(missing) == ["sigma"] and not left_over:
         meant = either("family='poisson'", 'family = "poisson"')
@@ -317,6 +314,14 @@ def _advice(
             "coefficients: of those the probabilities follow for every guess."
         )
     return None
+
+
+def _is_factor_there(name: str, left_over: Sequence[str]) -> bool:
+    """Tell whether columns that are left over are those of levels of the number `name`."""
+    if ":" in name or "[" in name:  # of a level, whose name is not for messages
+        return False
+    of_level = rf"(b_)?((as\.)?factor\()?{re.escape(name)}\)?[^:*()]+"
+    return any(re.fullmatch(of_level, column) for column in left_over)
 
 
 def _are_probabilities(table: pd.DataFrame) -> bool:

@@ -185,37 +185,43 @@ class Spellings:
     # -- all names ------------------------------------------------------------------------------
     def match(self, names: list[str], what: str) -> tuple[dict[Parameter, str], list[str]]:
         """Return the column of each parameter found, and the columns that are none."""
-        order = self.order(names) if self._levels else ""
-        found = {name: self.find(name, order) for name in names}
-        if self._levels and not order:  # both ways fit every name; do they say the same?
-            for name in names:
-                one, other = (self.find(name, way)[0] for way in _ORDERS)
-                if one and other and one != other:
-                    found[name] = (one | other, False)
-        if any(by_brms for _, by_brms in found.values()):
-            # brms' own `Intercept` is that of centred predictors; `b_Intercept` is the one.
-            for name in names:
-                if re.fullmatch(r"Intercept(_mu.*)?", name):
-                    del found[name]
         matched: dict[Parameter, str] = {}
         left_over: list[str] = []
-        for name, (parameters, _) in found.items():
+        for name, parameters in self._meanings(names).items():
+            if not parameters:
+                left_over.append(name)
+                continue
             if len(parameters) > 1:
                 raise DrawsError(
                     f"{what}: the column {name!r} may be any of {self.public(parameters)}; say "
                     f"which with {setting('rename', of=name, shown='parameter')}, the parameter "
                     f"as {either('describe() and draws() name', 'the formula spells')} it."
                 )
-            for parameter in parameters:
-                if parameter in matched:
-                    raise DrawsError(
-                        f"{what}: {self.public([parameter])} is given twice, by "
-                        f"{matched[parameter]!r} and {name!r}; leave one out."
-                    )
-                matched[parameter] = name
-            if not parameters:
-                left_over.append(name)
+            (parameter,) = parameters
+            if parameter in matched:
+                raise DrawsError(
+                    f"{what}: {self.public([parameter])} is given twice, by "
+                    f"{matched[parameter]!r} and {name!r}; leave one out."
+                )
+            matched[parameter] = name
         return self._match_vector(matched, left_over)
+
+    def _meanings(self, names: list[str]) -> dict[str, set[Parameter]]:
+        """Return the parameters that each name may mean, given all names of the table."""
+        order = self.order(names) if self._levels else ""
+        found = {name: self.find(name, order) for name in names}
+        if self._levels and not order:  # both ways fit every name; do they say the same?
+            for name in names:
+                first, second = (self.find(name, way)[0] for way in _ORDERS)
+                if first and second and first != second:
+                    found[name] = (first | second, False)
+        # brms' own `Intercept` is that of centred predictors; `b_Intercept` is the one.
+        by_brms = any(by_brms for _, by_brms in found.values())
+        return {
+            name: parameters
+            for name, (parameters, _) in found.items()
+            if not (by_brms and re.fullmatch(r"Intercept(_mu.*)?", name))
+        }
 
     def _match_vector(
         self, matched: dict[Parameter, str], left_over: list[str]
