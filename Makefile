@@ -5,7 +5,7 @@ VENV_EXTRAS ?= .venv-extras
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo applications figures docs test test-extras browser lint format bench clean
+.PHONY: demo applications figures docs test test-extras coverage browser lint format bench clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/synrisk demo --folder build/demo
@@ -28,6 +28,10 @@ test: lint browser
 test-extras: $(VENV_EXTRAS)/.extras
 	$(VENV_EXTRAS)/bin/python -m pytest -n 2 --dist loadfile \
 	  tests/extras tests/unit/core/test_kernels.py tests/contracts/test_families.py
+
+# Compiled kernels are left out; the page is build/coverage/index.html.
+coverage: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 --cov --cov-report term --cov-report html:build/coverage
 
 # For the tests of the report, where CI may install it; elsewhere they use what there is, or skip.
 browser:
@@ -54,7 +58,8 @@ bench: $(VENV)/.runtime
 clean:
 	rm -rf $(VENV) $(VENV_EXTRAS) build dist
 
-$(VENV)/.runtime: pyproject.toml constraints.txt
+# The version is read from __init__.py when it is installed.
+$(VENV)/.runtime: pyproject.toml constraints.txt src/synrisk/__init__.py
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install --constraint constraints.txt --editable .
 	touch $@
