@@ -6,11 +6,24 @@ import tomllib
 from importlib.metadata import version
 from pathlib import Path
 
+import pytest
+
 import synrisk
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 WORKFLOW = (ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8")
+
+
+def pinned(name):
+    """Return the versions of a constraints file by package."""
+    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    found = dict(line.split("==") for line in lines if line and not line.startswith("#"))
+    return {re.sub(r"[-_.]+", "-", package).lower(): exact for package, exact in found.items()}
+
+
+def numbers(text):
+    return [int(part) for part in re.findall(r"\d+", text)]
 
 
 def test_the_version_is_that_of_the_package_everywhere():
@@ -37,3 +50,10 @@ def test_the_workflow_asks_for_targets_that_exist():
     named = {name for pair in targets for name in pair if name}
     assert named
     assert named <= set(rules)
+
+
+@pytest.mark.parametrize("requirement", PROJECT["dependencies"])
+def test_the_lowest_version_that_is_allowed_is_the_one_that_is_tested(requirement):
+    package, floor = re.match(r"([\w-]+)>=([\d.]+)", requirement).groups()
+    exact = numbers(pinned("constraints-floors.txt")[package])
+    assert exact[: len(numbers(floor))] == numbers(floor)

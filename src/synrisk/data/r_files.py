@@ -310,7 +310,7 @@ def _column(thing: _Thing, where: str) -> Any:
     if "POSIXct" in thing.classes:
         return pd.to_datetime(_numbers(thing.values), unit="s", utc=True)
     if thing.kind == "STR":
-        return pd.array(thing.texts(), dtype="str")
+        return pd.Series(thing.texts(), dtype="str").array  # pd.array: "None" for a gap in pandas 2
     if thing.kind == "LGL":
         known = ~np.ma.getmaskarray(thing.values)
         data = np.asarray(thing.values)
