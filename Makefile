@@ -6,8 +6,8 @@ VENV_FLOORS ?= .venv-floors
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo applications figures docs test test-extras test-floors coverage browser lint format \
-  bench clean
+.PHONY: demo applications figures architecture docs test test-extras test-floors coverage browser \
+  lint format bench clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/synrisk demo --folder build/demo
@@ -17,6 +17,10 @@ applications: $(VENV)/.runtime
 
 figures: $(VENV)/.runtime
 	$(BIN)/python examples/figures.py
+
+# The picture of the rooms, from what they import.
+architecture: $(VENV)/.runtime
+	$(BIN)/python docs/draw_architecture.py
 
 # Warnings are errors; the first page is build/docs/index.html.
 docs: $(VENV)/.dev
