@@ -2,10 +2,12 @@
 PYTHON ?= python3
 VENV ?= .venv
 VENV_EXTRAS ?= .venv-extras
+VENV_FLOORS ?= .venv-floors
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo applications figures docs test test-extras browser lint format bench clean
+.PHONY: demo applications figures architecture docs test test-extras test-floors coverage browser \
+  lint format bench clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/synrisk demo --folder build/demo
@@ -15,6 +17,10 @@ applications: $(VENV)/.runtime
 
 figures: $(VENV)/.runtime
 	$(BIN)/python examples/figures.py
+
+# The picture of the rooms, from what they import.
+architecture: $(VENV)/.runtime
+	$(BIN)/python docs/draw_architecture.py
 
 # Warnings are errors; the first page is build/docs/index.html.
 docs: $(VENV)/.dev
@@ -28,6 +34,14 @@ test: lint browser
 test-extras: $(VENV_EXTRAS)/.extras
 	$(VENV_EXTRAS)/bin/python -m pytest -n 2 --dist loadfile \
 	  tests/extras tests/unit/core/test_kernels.py tests/contracts/test_families.py
+
+# The lowest versions that pyproject.toml allows.
+test-floors: $(VENV_FLOORS)/.floors
+	$(VENV_FLOORS)/bin/python -m pytest -n 2
+
+# Compiled kernels are left out; the page is build/coverage/index.html.
+coverage: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 --cov --cov-report term --cov-report html:build/coverage
 
 # For the tests of the report, where CI may install it; elsewhere they use what there is, or skip.
 browser:
@@ -52,9 +66,10 @@ bench: $(VENV)/.runtime
 	$(BIN)/python benchmarks/errors.py
 
 clean:
-	rm -rf $(VENV) $(VENV_EXTRAS) build dist
+	rm -rf $(VENV) $(VENV_EXTRAS) $(VENV_FLOORS) build dist
 
-$(VENV)/.runtime: pyproject.toml constraints.txt
+# The version is read from __init__.py when it is installed.
+$(VENV)/.runtime: pyproject.toml constraints.txt src/synrisk/__init__.py
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install --constraint constraints.txt --editable .
 	touch $@
@@ -67,4 +82,10 @@ $(VENV_EXTRAS)/.extras: pyproject.toml constraints-extras.txt
 	$(PYTHON) -m venv $(VENV_EXTRAS)
 	$(VENV_EXTRAS)/bin/python -m pip --disable-pip-version-check --quiet install \
 	  --constraint constraints-extras.txt --editable '.[bambi,nuts,r,test]'
+	touch $@
+
+$(VENV_FLOORS)/.floors: pyproject.toml constraints-floors.txt
+	$(PYTHON) -m venv $(VENV_FLOORS)
+	$(VENV_FLOORS)/bin/python -m pip --disable-pip-version-check --quiet install \
+	  --constraint constraints-floors.txt --editable '.[cart,test]'
 	touch $@

@@ -39,7 +39,8 @@ def bar(shown: bool | None, what: str, total: int) -> Iterator[Callable[[int], N
     """
     if shown is not None and not isinstance(shown, bool):
         raise OptionError(f"progress must be True, False or None; got {type(shown).__name__}.")
-    if not shown or not sys.stderr.isatty():
+    # An open display stands before standard error, and before rich 15 says that it is no terminal.
+    if not shown or (_open.get() is None and not sys.stderr.isatty()):
         yield lambda _: None
         return
     with _display() as display:

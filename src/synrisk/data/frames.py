@@ -11,7 +11,7 @@ import warnings
 from collections import Counter
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import narwhals as nw
 import pandas as pd
@@ -22,6 +22,10 @@ from synrisk.data.r_files import read_r
 
 # A frame of any library that narwhals knows, a mapping of columns, or the path of a file.
 TableLike: TypeAlias = Any
+
+_PANDAS = tuple(int(part) for part in pd.__version__.split(".")[:2])
+# From 3.1 on pandas reads numbers to the last bit, and deprecates being asked to.
+_PRECISION: Literal["round_trip"] | None = None if _PANDAS >= (3, 1) else "round_trip"
 
 MISSING_MARKS = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
@@ -64,7 +68,7 @@ def read_table(
     if isinstance(source, str | os.PathLike):
         frame = _read_file(Path(source), what, text or {}, comment)
     elif isinstance(source, pd.DataFrame):
-        frame = source.copy(deep=False)
+        frame = own_copy(source)
     elif isinstance(source, Mapping):
         frame = _from_mapping(source, what, error)
     else:
@@ -73,6 +77,14 @@ def read_table(
         frame.columns = pd.Index([str(name) for name in frame.columns], dtype=object)
     _refuse_duplicate_names(list(frame.columns), what)
     return frame
+
+
+def own_copy(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a copy that later changes of `frame` do not reach, nor its changes `frame`.
+
+    From version 3 on pandas copies on write, so that a shallow copy is one.
+    """
+    return frame.copy(deep=_PANDAS < (3, 0))
 
 
 def _from_mapping(source: Mapping[str, Any], what: str, error: type[SynriskError]) -> pd.DataFrame:
@@ -158,6 +170,7 @@ def _read_csv(
             na_values=marks,
             low_memory=False,
             index_col=False,
+            float_precision=_PRECISION,
         )
     raise FileError(
         f"{what}: {path.name} cannot be read as CSV: its rows do not all have the header's "

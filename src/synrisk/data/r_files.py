@@ -264,7 +264,10 @@ def _column(values: Any, where: str) -> Any:
     values = values.ravel()
     if values.dtype.kind in "UO":
         logical = pd.api.types.infer_dtype(values, skipna=True) == "boolean"
-        return pd.array(values, dtype="boolean" if logical else "str")
+        # Text by a Series: pd.array of pandas 2 makes "None" of a gap.
+        return (
+            pd.array(values, dtype="boolean") if logical else pd.Series(values, dtype="str").array
+        )
     if values.dtype.kind == "b":
         gaps = np.ma.getmaskarray(values)
         data = np.asarray(values)

@@ -21,6 +21,7 @@ from synrisk.base.chunks import chunks
 from synrisk.base.errors import FitError, counted
 from synrisk.base.seeds import stream
 from synrisk.base.workers import Executor
+from synrisk.data.frames import own_copy
 from synrisk.data.schema import MISSING_LABEL, Factor, Variable, as_real_numbers, label_key
 from synrisk.models.plan import Regression
 from synrisk.synthesis.confidential import Confidential
@@ -178,7 +179,7 @@ def _check_folded(model: Model, n_folded: int, n_rows: int, number: int) -> None
 
 def _frame(confidential: Confidential, values: dict[str, FloatArray]) -> pd.DataFrame:
     """Return the confidential frame with its synthesized columns replaced, types kept."""
-    frame = confidential.data.copy(deep=False)
+    frame = own_copy(confidential.data)
     gaps = confidential.schema.missing == "level"
     for name, drawn in values.items():
         variable = confidential.schema.variables[name]

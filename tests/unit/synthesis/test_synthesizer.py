@@ -204,6 +204,15 @@ def test_the_data_themselves_are_left_alone():
     pd.testing.assert_frame_equal(data, before)
 
 
+def test_a_change_of_a_released_dataset_reaches_no_other():
+    data = people(40)
+    synthesizer = known("b ~ x", "gaussian", data, Intercept=3.0, x=2.0, sigma=0.5)
+    changed, other = synthesizer.synthesize(2, seed=1)
+    changed.loc[:, "x"] = -99.0
+    pd.testing.assert_series_equal(other["x"], data["x"])
+    pd.testing.assert_series_equal(synthesizer.data["x"], data["x"])
+
+
 def test_a_fully_synthetic_dataset():
     data = people(100)[["b", "k"]]
     plan = [sr.Regression("b ~ 1"), sr.Regression("k ~ b", "poisson")]
