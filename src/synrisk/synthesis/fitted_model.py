@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,17 +11,19 @@ import numpy as np
 import pandas as pd
 
 from synrisk.base.arrays import FloatArray
+from synrisk.base.errors import FitError
 from synrisk.base.notes import Note, for_inside
-from synrisk.data.schema import Factor, Schema
+from synrisk.data.schema import Columns, Factor, Schema
 from synrisk.fitting import Fit
 from synrisk.models.design import Design
 from synrisk.models.plan import Regression
 from synrisk.models.posterior import Posterior
 from synrisk.models.priors import Conjugate
+from synrisk.synthesis.variable_model import VariableModel
 
 
 @dataclass(frozen=True, repr=False)
-class Model:
+class Model(VariableModel):
     """One regression with its frozen design and its draws.
 
     Attributes
@@ -42,10 +45,40 @@ class Model:
     fit: Fit | None = None
     rename: Mapping[str, str] = field(default_factory=dict)
 
+    def posterior_draw(self, rng: np.random.Generator) -> int:
+        """Return the position of a draw, selected by its weight."""
+        cumulative = np.cumsum(np.exp(self.posterior.log_weights))
+        u = rng.random() * cumulative[-1]
+        return int(min(np.searchsorted(cumulative, u, side="right"), len(cumulative) - 1))
+
+    def sample(
+        self, columns: Columns, n_rows: int, draw: int, rng: np.random.Generator, what: str
+    ) -> FloatArray:
+        """Return a response for each of some rows, on the model's scale."""
+        of_response = f"{what}, predictors of {self.response!r}"
+        matrix = self.design.matrix(columns, n_rows, of_response, FitError)
+        eta = _linear_predictors(matrix, self.posterior.coefficients[draw])
+        auxiliary = self.posterior.auxiliary[draw]
+        auxiliary = np.broadcast_to(auxiliary, (n_rows, len(auxiliary)))
+        with contextlib.suppress(ValueError), np.errstate(over="ignore"):  # rates beyond NumPy's
+            return self.regression.distribution.draw(eta, auxiliary, rng).astype(np.float64)
+        raise FitError(
+            f"{self.response!r} cannot be drawn: its model gives means that are too large for some "
+            "rows. Check the formula (a logarithm of a skewed predictor helps)."
+        )
+
     @property
     def family(self) -> str:
         """The name of the family."""
         return self.regression.distribution.name
+
+
+def _linear_predictors(matrix: FloatArray, coefficients: FloatArray) -> FloatArray:
+    """Return matrix · coefficients, summed column by column: no BLAS in values of records."""
+    eta = np.zeros((len(matrix), coefficients.shape[1]))
+    for column, of_column in zip(matrix.T, coefficients, strict=True):
+        eta += column[:, None] * of_column
+    return eta
 
 
 def saturation_notes(model: Model, n_records: int) -> tuple[Note, ...]:

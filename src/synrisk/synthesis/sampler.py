@@ -25,7 +25,7 @@ from synrisk.data.frames import own_copy
 from synrisk.data.schema import MISSING_LABEL, Factor, Variable, as_real_numbers, label_key
 from synrisk.models.plan import Regression
 from synrisk.synthesis.confidential import Confidential
-from synrisk.synthesis.fitted_model import Model
+from synrisk.synthesis.variable_model import VariableModel
 
 _MOST_FOLDED = 0.01  # the share of negative roots that may be squared
 _LARGEST_WHOLE = 2.0**53  # beyond, doubles skip whole numbers
@@ -36,15 +36,27 @@ class SynthesisWarning(UserWarning):
 
 
 def synthesize(
-    confidential: Confidential, models: Sequence[Model], m: int, seed: int, executor: Executor
+    confidential: Confidential,
+    models: Sequence[VariableModel],
+    m: int,
+    seed: int,
+    executor: Executor,
 ) -> list[pd.DataFrame]:
     """Return `m` synthetic datasets with all columns of the confidential data."""
-    chosen = [[_chosen_draw(model, number, seed) for model in models] for number in range(m)]
+    draws = [
+        [
+            model.posterior_draw(
+                stream(seed, "parameters", dataset=number, variable=model.response)
+            )
+            for model in models
+        ]
+        for number in range(m)
+    ]
     parts = chunks(confidential.n_records)
 
     def draw(block: tuple[int, int]) -> _Drawn:
         number, chunk = block
-        return _draw_chunk(confidential, models, chosen[number], number, chunk, seed)
+        return _draw_chunk(confidential, models, draws[number], number, chunk, seed)
 
     blocks = [(number, chunk) for number in range(m) for chunk in range(len(parts))]
     drawn = list(executor.map(draw, blocks))
@@ -70,19 +82,10 @@ class _Drawn:
     n_folded: dict[str, int]
 
 
-def _chosen_draw(model: Model, number: int, seed: int) -> int:
-    """Return the posterior draw of a dataset, chosen by weight."""
-    name = model.regression.response
-    rng = stream(seed, "parameters", dataset=number, variable=name)
-    cumulative = np.cumsum(np.exp(model.posterior.log_weights))
-    u = rng.random() * cumulative[-1]
-    return int(min(np.searchsorted(cumulative, u, side="right"), len(cumulative) - 1))
-
-
 def _draw_chunk(
     confidential: Confidential,
-    models: Sequence[Model],
-    chosen: Sequence[int],
+    models: Sequence[VariableModel],
+    draws: Sequence[Any],
     number: int,
     chunk: int,
     seed: int,
@@ -94,16 +97,11 @@ def _draw_chunk(
     # Confidential values of synthesized variables are not at hand here.
     columns = {n: v[rows] for n, v in confidential.columns.items() if n not in plan.synthesized}
     drawn = _Drawn({}, {})
-    for model, position in zip(models, chosen, strict=True):
-        regression, name = model.regression, model.regression.response
-        what = f"Synthetic dataset {number + 1}, predictors of {name!r}"
-        matrix = model.design.matrix(columns, n_rows, what, FitError)
-        eta = _linear_predictors(matrix, model.posterior.coefficients[position])
-        auxiliary = np.broadcast_to(
-            model.posterior.auxiliary[position], (n_rows, model.posterior.auxiliary.shape[1])
-        )
+    for model, of_dataset in zip(models, draws, strict=True):
+        regression, name = model.regression, model.response
         rng = stream(seed, "synthesis", dataset=number, variable=name, chunk=chunk)
-        on_model_scale = _draw(model, eta, auxiliary, rng)
+        what = f"Synthetic dataset {number + 1}"
+        on_model_scale = model.sample(columns, n_rows, of_dataset, rng, what)
         drawn.n_folded[name] = regression.transform.n_folded(on_model_scale)
         variable = confidential.schema.variables[name]
         with np.errstate(over="ignore"):
@@ -144,26 +142,7 @@ def _as_stored(
     return np.asarray(rounded)
 
 
-def _linear_predictors(matrix: FloatArray, coefficients: FloatArray) -> FloatArray:
-    """Return matrix · coefficients, summed column by column: no BLAS in values of records."""
-    eta = np.zeros((len(matrix), coefficients.shape[1]))
-    for column, of_column in zip(matrix.T, coefficients, strict=True):
-        eta += column[:, None] * of_column
-    return eta
-
-
-def _draw(
-    model: Model, eta: FloatArray, auxiliary: FloatArray, rng: np.random.Generator
-) -> FloatArray:
-    with contextlib.suppress(ValueError), np.errstate(over="ignore"):  # rates beyond NumPy's
-        return model.regression.distribution.draw(eta, auxiliary, rng).astype(np.float64)
-    raise FitError(
-        f"{model.regression.response!r} cannot be drawn: its model gives means that are too large "
-        "for some rows. Check the formula (a logarithm of a skewed predictor helps)."
-    )
-
-
-def _check_folded(model: Model, n_folded: int, n_rows: int, number: int) -> None:
+def _check_folded(model: VariableModel, n_folded: int, n_rows: int, number: int) -> None:
     """Warn or raise where roots were drawn that are negative, so have no square root's value."""
     transform, name = model.regression.transform, model.regression.response
     if not n_folded:
