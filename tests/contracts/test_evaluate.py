@@ -8,7 +8,7 @@ import pytest
 from helpers.cases import people
 
 import synrisk as sr
-from synrisk.risk.evaluate import evaluate
+from synrisk.risk.evaluate_block import evaluate
 
 PLAN = [
     sr.Regression("b ~ x + u"),

@@ -9,7 +9,7 @@ from helpers.cells import ALPHA, CellEncoder, CellEstimate, CellModel, counts
 
 import synrisk as sr
 from synrisk.base.workers import Serial, workers
-from synrisk.risk.evaluate import evaluate
+from synrisk.risk.evaluate_block import evaluate
 from synrisk.synthesis.release import read_release
 from synrisk.synthesis.sampler import synthesize
 
@@ -132,7 +132,7 @@ def test_a_model_of_another_kind_is_evaluated_as_its_formula_says():
 def test_it_stands_beside_a_regression_whose_guesses_it_follows(monkeypatch, large):
     """u by a regression, then r by cells of u: over the joint grid, also by elimination."""
     if large:
-        monkeypatch.setattr("synrisk.risk.evaluate._LARGE_JOINT", 0)
+        monkeypatch.setattr("synrisk.risk.evaluate_block._LARGE_JOINT", 0)
     plan = [sr.Regression("u ~ x", "categorical"), sr.Regression("r ~ u", "categorical")]
     synthesizer, evaluation, table, released = cell_case(plan)
     evaluator = replaced(evaluation, 1, CellEncoder(1, 0, "u"), CellEstimate(table, released))

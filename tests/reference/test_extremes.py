@@ -71,7 +71,7 @@ def test_what_numbers_cannot_hold_is_an_error_that_counts():
 
 def test_ranks_by_elimination_find_the_truth_by_index(monkeypatch):
     """With log likelihoods of −10⁷ a sum in another order would not tie with itself."""
-    from synrisk.risk import evaluate as evaluate_module
+    from synrisk.risk import evaluate_block as evaluate_module
 
     rng = np.random.default_rng(2)
     data = pd.DataFrame(rng.normal(5, 1, (40, 3)), columns=list("abc"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -50,15 +50,24 @@ class Regression:
     family: str | Family = "gaussian"
     prior: PriorSpec | None = field(default=None, kw_only=True)
     weights: str | None = field(default=None, kw_only=True)
+    # Settled once, since everything asks for them.
+    distribution: Family = field(init=False, repr=False, compare=False)
+    parsed: formulas.Formula = field(init=False, repr=False, compare=False)
+    response: str = field(init=False, repr=False, compare=False)
+    transform: Transform = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "family", resolve_family(self.family))
+        distribution = resolve_family(self.family)
+        object.__setattr__(self, "family", distribution)
+        object.__setattr__(self, "distribution", distribution)
         if self.prior is not None:
             object.__setattr__(self, "prior", check_prior(self.prior))
         if self.weights is not None and not isinstance(self.weights, str):
             raise PlanError(f"weights= is the name of a column; got {type(self.weights).__name__}.")
         parsed = formulas.parse(self.formula)
-        object.__setattr__(self, "_parsed", parsed)
+        object.__setattr__(self, "parsed", parsed)
+        object.__setattr__(self, "response", parsed.response)
+        object.__setattr__(self, "transform", parsed.transform)
         if parsed.response in parsed.predictors:
             raise PlanError(f"{self.formula!r}: {parsed.response!r} is its own predictor.")
         if parsed.response in RESERVED:
@@ -86,29 +95,9 @@ class Regression:
             )
 
     @property
-    def distribution(self) -> Family:
-        """The family as an instance."""
-        return cast("Family", self.family)
-
-    @property
-    def parsed(self) -> formulas.Formula:
-        """The parsed formula."""
-        return cast("formulas.Formula", self.__dict__["_parsed"])
-
-    @property
     def title(self) -> str:
         """What messages call the model."""
         return f"Formula {self.formula!r}"
-
-    @property
-    def response(self) -> str:
-        """The variable that this model synthesizes."""
-        return self.parsed.response
-
-    @property
-    def transform(self) -> Transform:
-        """The function of the response whose distribution is modelled."""
-        return self.parsed.transform
 
     @property
     def wants(self) -> str:

@@ -18,7 +18,7 @@ from synrisk.risk.blocks import RecordBlock, RegressionEncoder
 from synrisk.risk.estimators.at_guesses import can_be_fitted, fitted_at_guesses
 from synrisk.risk.estimators.estimate import Estimate, Request
 from synrisk.risk.estimators.paper import Paired
-from synrisk.risk.evaluate import EncodedBlock, Evaluator, evaluate, log_prior
+from synrisk.risk.evaluate_block import EncodedBlock, Evaluator, evaluate, log_prior
 from synrisk.risk.guesses import Grid
 from synrisk.risk.intruder_prior import Prior
 from synrisk.synthesis.release import Released

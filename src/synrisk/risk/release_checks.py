@@ -450,6 +450,7 @@ def _chance(
 ) -> tuple[float, float]:
     """Return how many rows the model would give `truth`, and the standard deviation of that."""
     regression, draws = model.regression, model.posterior
+    log_density = regression.distribution.log_density
     matrix = synthesizer.given.design(model, dataset)[rows]
     y = regression.on_model_scale(truth)
     # Draws by their weight, the parameters being as uncertain as they are.
@@ -460,7 +461,7 @@ def _chance(
         auxiliary = np.broadcast_to(draws.auxiliary[h], (len(y), draws.auxiliary.shape[1]))
         eta = matrix @ draws.coefficients[h]
         with np.errstate(over="ignore"):  # rates beyond all numbers
-            p = np.exp(regression.distribution.log_density(y, eta, auxiliary))
+            p = np.exp(log_density(y, eta, auxiliary))
         means.append(p.sum())
         variances.append((p * (1.0 - p)).sum())
     return float(np.mean(means)), float(np.sqrt(np.mean(variances) + np.var(means)))

@@ -9,7 +9,7 @@ from helpers.cases import gaussian_draws, one_gaussian, people, two_gaussians
 import synrisk as sr
 from synrisk.base.chunks import ROWS
 from synrisk.core import likelihood
-from synrisk.risk import evaluate as evaluate_module
+from synrisk.risk import evaluate_block as evaluate_module
 
 ESTIMATORS = pytest.mark.parametrize("estimator", ["paper", "importance"])
 N_MANY = 2 * ROWS + 77

@@ -8,7 +8,7 @@ from helpers.cases import gaussian_draws, people
 import synrisk as sr
 from synrisk.core import elimination
 from synrisk.core import summary as result
-from synrisk.risk import evaluate as evaluate_module
+from synrisk.risk import evaluate_block as evaluate_module
 
 PLANS = {
     "chain": ("b ~ 1", "c ~ b", "x ~ c", "z ~ x"),
