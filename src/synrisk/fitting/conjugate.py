@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -108,6 +109,10 @@ class ConjugatePosterior(KnownGivenSigma):
         return np.asarray(
             -self.df * log_sigma - 0.5 * self.sum_of_squares * np.exp(-2.0 * log_sigma)
         )
+
+    def second_derivative(self, log_sigma: float) -> float:
+        """Return the second derivative of the log density by log sigma."""
+        return -2.0 * self.sum_of_squares * math.exp(-2.0 * log_sigma)
 
     def given(self, log_sigma: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and covariance of the coefficients given each log sigma."""

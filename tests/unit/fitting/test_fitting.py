@@ -634,6 +634,23 @@ def test_moments_under_the_conjugate_prior_are_those_of_a_fine_grid():
     assert conjugate.ConjugatePosterior(np.zeros(2), covariance, 2.0, 4.0).moments() is None
 
 
+A_CONJUGATE = conjugate.ConjugatePosterior(np.zeros(1), np.ones((1, 1)), 9.0, 4.0)
+
+
+@pytest.mark.parametrize("known", [*map(a_gaussian_posterior, (10.0, 0.45)), A_CONJUGATE])
+@pytest.mark.parametrize("at", [-3.0, -1.0, 0.0, 0.7, 4.0])
+def test_the_second_derivative_is_that_of_the_log_density(known, at):
+    """Against Cauchy's formula on a circle about the point: no differences, nothing cancels.
+
+    The nearest singularity, σ² = −λ, is π/2 away, so 64 points are off by (0.5/(π/2))^62.
+    """
+    radius, turn = 0.5, np.exp(2j * np.pi * np.arange(64) / 64)
+    on_circle = known.log_density(at + radius * turn)
+    expected = 2.0 * (on_circle / turn**2).mean().real / radius**2
+    rounding = 2.0**-52 * np.abs(on_circle).max() / radius**2
+    assert known.second_derivative(at) == pytest.approx(expected, rel=1e-13, abs=10 * rounding)
+
+
 def test_sums_over_tables_add_up_to_those_over_all_rows():
     rng = np.random.default_rng(8)
     matrix = np.column_stack([np.ones(90), rng.normal(size=(90, 2))])
