@@ -452,6 +452,28 @@ def test_a_flat_prior_needs_records_for_every_coefficient():
         )
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_a_level_without_weight_is_refused_under_a_flat_prior_whatever_the_rounding(seed):
+    rng = np.random.default_rng(seed)
+    data = pd.DataFrame({"x": rng.normal(size=40), "g": rng.choice(["p", "q", "r"], size=40)})
+    data["y"], data["w"] = data["x"] + rng.normal(size=40), 1.0
+    data.loc[3, "g"], data.loc[3, "w"] = "alone", 0.0
+    regression = sr.Regression("y ~ x + g", weights="w", prior=sr.Conjugate(np.inf))
+    with pytest.raises(sr.FitError, match="some coefficient is not settled"):
+        sr.fit(regression, data, seed=1, n_draws=20)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_large_counts_have_a_mode_whatever_the_rounding(seed):
+    """The log posterior is about 1e14, so rounding hides its last rises; its slope is exact."""
+    rng = np.random.default_rng(seed)
+    data = pd.DataFrame({"x": rng.normal(size=200)})
+    data["y"] = rng.poisson(1e10 * np.exp(0.2 * data["x"]))
+    draws = sr.fit(sr.Regression("y ~ x", "poisson"), data, seed=1, n_draws=200).draws("y")
+    sd = 1.0 / np.sqrt(1e10 * 200)  # of the intercept, about; counts are noise of that size
+    assert abs(draws["Intercept"] - np.log(1e10)).max() < 20 * sd
+
+
 def test_counts_that_drown_in_rounding_are_refused():
     x = np.random.default_rng(5).normal(size=300)
     counts = np.floor(1e15 * np.exp(0.1 * x + 0.2 * np.random.default_rng(7).normal(size=300)))
