@@ -20,12 +20,12 @@ from synrisk.core.kernels.simd import (
     N_LANES,
     all_lanes,
     beyond,
+    broadcast,
+    exp2,
     gather,
     load,
     no_number,
-    raised,
     smaller,
-    spread,
     store,
 )
 
@@ -43,7 +43,7 @@ def _tell_uneven(y: Any, own: Any) -> None:
     n_guesses = len(y) // N_LANES
     low, high = load(y, 0), load(y, (n_guesses - 1) * N_LANES)
     step = (high - low) * (1.0 / (n_guesses - 1))
-    furthest, bad = spread(0.0), spread(0.0 if n_guesses >= _LEAST_EVEN else 1.0)
+    furthest, bad = broadcast(0.0), broadcast(0.0 if n_guesses >= _LEAST_EVEN else 1.0)
     for k in range(n_guesses):
         apart = load(y, k * N_LANES) - (low + step * float(k))
         furthest = max(abs(apart), furthest)
@@ -120,11 +120,11 @@ def _sum_steps(
     ``left``.
     """
     wide_vectors()
-    zero = spread(0.0)
+    zero = broadcast(0.0)
     b1, b2, b3, b4, b5, b6 = zero, zero, zero, zero, zero, zero
     a1, a2, a3, a4, a5, a6 = zero, zero, zero, zero, zero, zero
     for h in range(len(g)):
-        weight, by = spread(g[h]), load(turn, h * N_LANES)
+        weight, by = broadcast(g[h]), load(turn, h * N_LANES)
         row, ratio = load(start, 2 * h * N_LANES), load(start, (2 * h + 1) * N_LANES)
         b1 += row
         a1 += row * weight
@@ -191,10 +191,10 @@ def prepare(
         middle = power2 * varying(y1, eta, 0, lane, parameters)
         ends = varying(y0, eta, 0, lane, parameters) + varying(y2, eta, 0, lane, parameters)
         turn = power2 * ends - 2.0 * middle
-        bad += beyond(middle, spread(_LARGEST_TERM)) + beyond(turn, spread(LARGEST_TURN))
+        bad += beyond(middle, broadcast(_LARGEST_TERM)) + beyond(turn, broadcast(LARGEST_TURN))
         store(state[0], h * N_LANES, here)
         store(state[1], h * N_LANES, base(eta, 0, lane, parameters))
-        store(state[2], h * N_LANES, raised(turn))
+        store(state[2], h * N_LANES, exp2(turn))
     return bad
 
 
@@ -212,7 +212,7 @@ def begin(
     low = run * n_guesses // n_runs(n_guesses)
     y0, y1 = load(y, low * N_LANES), load(y, min(low + 1, n_guesses - 1) * N_LANES)
     at_truth, bases = state[0], state[1]
-    bad = spread(0.0)
+    bad = broadcast(0.0)
     for h in range(len(bases) // N_LANES):
         lane = all_lanes(h)
         moved = base(eta, 0, lane, parameters) - load(bases, h * N_LANES)
@@ -222,10 +222,10 @@ def begin(
         at = power2 * varying(y0, eta, 0, lane, parameters)
         ratio = power2 * varying(y1, eta, 0, lane, parameters) - at
         level = at + LOG2E * offset
-        bad += beyond(at, spread(_LARGEST_TERM)) + beyond(ratio, spread(LARGEST_RATIO))
-        bad += beyond(level, spread(LARGEST_START))
-        store(start, 2 * h * N_LANES, raised(level))
-        store(start, (2 * h + 1) * N_LANES, raised(ratio))
+        bad += beyond(at, broadcast(_LARGEST_TERM)) + beyond(ratio, broadcast(LARGEST_RATIO))
+        bad += beyond(level, broadcast(LARGEST_START))
+        store(start, 2 * h * N_LANES, exp2(level))
+        store(start, (2 * h + 1) * N_LANES, exp2(ratio))
     return bad
 
 

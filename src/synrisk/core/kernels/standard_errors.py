@@ -25,10 +25,10 @@ import numpy as np
 from numba import njit, types
 
 from synrisk.core.kernels.digest import can_cache, sources_digest
-from synrisk.core.kernels.exp_log import LOG2E, exponential, largest, raise_two, wide_vectors
+from synrisk.core.kernels.exp_log import LOG2E, exp2_all, exponential, largest, wide_vectors
 from synrisk.core.kernels.predictors import add_terms_at, at_record, compiled, fill_bases
 from synrisk.core.kernels.signatures import F1, F2, F3, F4, FAST, I2
-from synrisk.core.kernels.simd import N_LANES, load, spread, store
+from synrisk.core.kernels.simd import N_LANES, broadcast, load, store
 from synrisk.models.families import Family
 
 _LEAST_LOG = -690.0  # of a weight against the largest
@@ -47,7 +47,7 @@ def error_kernel(family: Family) -> Callable[..., None]:
 def _mean_log(theta: Any, excess: Any, n: Any, lanes: Any) -> Any:
     """Return the mean of log(1 − theta·excess); `excess` is filled up by zeros."""
     wide_vectors()
-    total = spread(0.0)
+    total = broadcast(0.0)
     for first in range(0, len(excess), N_LANES):
         total += math.log(1.0 - load(excess, first) * theta)
     store(lanes, 0, total)
@@ -254,7 +254,7 @@ def _make_errors(varying: Any, base: Any, digest: str) -> Any:
                         top = largest(row)
                         for h in range(n_used):
                             row[h] -= top
-                    raise_two(row)
+                    exp2_all(row)
                     for f in range(n_factors):
                         total, among, squares = totals[s, i, f, c], 0.0, 0.0
                         for h in range(n_used):

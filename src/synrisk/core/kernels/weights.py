@@ -18,7 +18,7 @@ from numba import njit, types
 
 from synrisk.core.kernels.digest import can_cache, sources_digest
 from synrisk.core.kernels.even_grid import even_sums, no_even_sums
-from synrisk.core.kernels.exp_log import LOG2E, largest, logarithm, raise_two
+from synrisk.core.kernels.exp_log import LOG2E, exp2_all, largest, logarithm
 from synrisk.core.kernels.predictors import add_terms, at_record, compiled, fill_bases
 from synrisk.core.kernels.signatures import F1, F2, F3, F4, FAST, I1, I2
 from synrisk.core.kernels.simd import N_LANES
@@ -221,7 +221,7 @@ def _make_reduce(even: Any, varying: Any, base: Any, digest: str) -> Any:
                         y = guesses[i, k]
                         for h in range(n_draws):
                             rows[k, h] = power2 * varying(y, eta, cell, h, parameters) + offset[h]
-                    raise_two(flat_rows)
+                    exp2_all(flat_rows)
                     for k in range(n_guesses):
                         _sum_row(rows, k, g, sums, outer * n_guesses + k)
             n_lost = _log_ratios(sums, i, out) if as_ratio else _log_sums(sums, i, out)
