@@ -10,7 +10,7 @@ from numba import njit
 from scipy.special import logsumexp
 
 from synrisk.core.kernels import N_LANES, reduce_kernel
-from synrisk.core.kernels.exp_log import exponential, logarithm, exp2_all
+from synrisk.core.kernels.exp_log import exp2_all, exponential, logarithm
 from synrisk.core.kernels.signatures import FAST
 from synrisk.core.kernels.simd import load, store
 from synrisk.core.likelihood import (

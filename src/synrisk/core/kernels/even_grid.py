@@ -59,8 +59,9 @@ def n_runs(n_guesses: Any) -> Any:
 
 
 @njit(error_model="numpy")
-def read_lanes(first: Any, n: Any, guesses: Any, truth: Any, omega: Any, y: Any, own: Any) -> None:
+def read_lanes(first: Any, n: Any, records: Any, y: Any, own: Any) -> None:
     """Read what is the records' own: guesses; ω, the truth, and whether guesses are uneven."""
+    _, _, guesses, truth, omega = records
     for j in range(N_LANES):
         i = first + min(j, n - 1)  # lanes to spare repeat the last record
         own[j], own[N_LANES + j] = omega[i], guesses[i, truth[i, 1]]
@@ -71,10 +72,9 @@ def read_lanes(first: Any, n: Any, guesses: Any, truth: Any, omega: Any, y: Any,
 
 
 @njit(error_model="numpy")
-def predict_at_truth(
-    first: Any, n: Any, values: Any, places: Any, truth: Any, beta: Any, x: Any, eta: Any
-) -> None:
+def _predict_at_truth(first: Any, n: Any, records: Any, beta: Any, x: Any, eta: Any) -> None:
     """Write the linear predictors at each record's true parent cell."""
+    values, places, _, truth, _ = records
     for column in range(len(places)):
         for j in range(N_LANES):
             i = first + min(j, n - 1)
@@ -83,10 +83,11 @@ def predict_at_truth(
 
 
 @njit(error_model="numpy")
-def predict_at_cell(
-    first: Any, n: Any, values: Any, places: Any, cell: Any, beta: Any, x: Any, eta: Any
+def _predict_at_cell(
+    first: Any, n: Any, records: Any, cell: Any, beta: Any, x: Any, eta: Any
 ) -> None:
     """Write the linear predictors at a parent cell."""
+    values, places, _, _, _ = records
     for column in range(len(places)):
         place = places[column, cell]
         for j in range(N_LANES):
@@ -173,13 +174,12 @@ def _sum_steps(
 
 
 @register_jitable(fastmath=FAST)
-def prepare(
-    varying: Any, base: Any, y: Any, own: Any, parameters: Any, log_v: Any, eta: Any, state: Any
-) -> Any:
+def _prepare(varying: Any, base: Any, y: Any, own: Any, draws: Any, eta: Any, state: Any) -> Any:
     """Write what each draw gives at the truth, and by how much ratios turn, into `state`.
 
     Return how often a lane may not go this way.
     """
+    _, parameters, log_v = draws
     power, y_true, bad = load(own, 0), load(own, N_LANES), load(own, 2 * N_LANES)
     power2, n_guesses = power * LOG2E, len(y) // N_LANES
     y0, y1 = load(y, 0), load(y, min(1, n_guesses - 1) * N_LANES)
@@ -199,7 +199,7 @@ def prepare(
 
 
 @register_jitable(fastmath=FAST)
-def begin(
+def _begin(
     varying: Any, base: Any, run: Any, y: Any, own: Any, parameters: Any, eta: Any, state: Any,
     earlier: Any, place: Any, start: Any,
 ) -> Any:  # fmt: skip
@@ -231,31 +231,31 @@ def begin(
 
 @register_jitable(fastmath=FAST)
 def even_sums(
-    varying: Any, base: Any, first: Any, n: Any, values: Any, places: Any, beta: Any, parameters:
-    Any, log_v: Any, guesses: Any, truth: Any, omega: Any, parent_of: Any, earlier: Any, g: Any,
-    state: Any, eta: Any, block: Any, unsafe: Any,
+    varying: Any, base: Any, first: Any, n: Any, records: Any, draws: Any, parent_of: Any,
+    earlier: Any, g: Any, state: Any, eta: Any, block: Any, unsafe: Any,
 ) -> None:  # fmt: skip
     """Write ``block[outer, sum, guess, lane]``, and ``unsafe[outer, lane]``.
 
     The latter is how often a lane may not go this way.
     """
+    beta, parameters, log_v = draws
     n_columns, n_draws = beta.shape[0], len(log_v)
-    n_guesses, n_outer, n_sums = guesses.shape[1], len(parent_of), 1 + len(g)
+    n_guesses, n_outer, n_sums = records.guesses.shape[1], len(parent_of), 1 + len(g)
     x, y, own = (
         np.empty(n_columns * N_LANES), np.empty(n_guesses * N_LANES), np.empty(3 * N_LANES)
     )  # fmt: skip
     turn, start, held = state[2], state[3:5].reshape(-1), state[5:7].reshape(-1)
-    read_lanes(first, n, guesses, truth, omega, y, own)
-    predict_at_truth(first, n, values, places, truth, beta, x, eta)
-    bad = prepare(varying, base, y, own, parameters, log_v, eta, state)
+    read_lanes(first, n, records, y, own)
+    _predict_at_truth(first, n, records, beta, x, eta)
+    bad = _prepare(varying, base, y, own, draws, eta, state)
     runs = n_runs(n_guesses)
     for outer in range(n_outer):
-        predict_at_cell(first, n, values, places, parent_of[outer], beta, x, eta)
+        _predict_at_cell(first, n, records, parent_of[outer], beta, x, eta)
         place = (first // N_LANES * n_outer + outer) * n_draws
         worse = bad
         for run in range(runs):
             low, stop = run * n_guesses // runs, (run + 1) * n_guesses // runs
-            worse += begin(
+            worse += _begin(
                 varying, base, run, y, own, parameters, eta, state, earlier, place, start
             )
             for one in range(len(g)):
@@ -271,9 +271,8 @@ def even_sums(
 
 @register_jitable
 def no_even_sums(
-    varying: Any, base: Any, first: Any, n: Any, values: Any, places: Any, beta: Any, parameters:
-    Any, log_v: Any, guesses: Any, truth: Any, omega: Any, parent_of: Any, earlier: Any, g: Any,
-    state: Any, eta: Any, block: Any, unsafe: Any,
+    varying: Any, base: Any, first: Any, n: Any, records: Any, draws: Any, parent_of: Any,
+    earlier: Any, g: Any, state: Any, eta: Any, block: Any, unsafe: Any,
 ) -> None:  # fmt: skip
     """Tell that no lane may go this way: for families whose density is of a higher degree."""
     unsafe[:] = 1.0

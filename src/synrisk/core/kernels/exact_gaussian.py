@@ -6,7 +6,7 @@ its place.
 
 Records lie in lanes. At a node the log density is a parabola in the guess, so where guesses are
 even the weight of a node against the heaviest one's follows from guess to guess by multiplication,
-as in `even_grid`; elsewhere, and for lanes that may not go this way, it is found by exp2 at every guess.
+as in `even_grid`; elsewhere, and for lanes that may not go this way, exp2 is taken at every guess.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from synrisk.core.kernels.even_grid import (
     read_lanes,
 )
 from synrisk.core.kernels.exp_log import LOG2E, wide_vectors
-from synrisk.core.kernels.signatures import F1, F2, F3, FAST, I1, I2
+from synrisk.core.kernels.signatures import F2, FAST, NODES, RECORDS
 from synrisk.core.kernels.simd import (
     N_LANES,
     any_of,
@@ -266,26 +266,18 @@ def _log_sum(begin: Any, end: Any, parabola: Any, y: Any, lane: Any) -> Any:
 
 
 def _make_predict(digest: str) -> Any:
-    signature = types.void(F2, I2, F1, F1, I1, F1, F1, F2, F3, F2, I2, F1, F2)
+    signature = types.void(RECORDS, NODES, F2)
 
     @njit(signature, cache=can_cache(), nogil=True, fastmath=FAST, error_model="numpy")
     def predict(
-        values: Any,  # (record, value), with `places` (column, parent cell) as in `models`
-        places: Any,
-        centre: Any,  # (column), with `width`: what columns are standardised by
-        width: Any,
-        starts: Any,  # (set + 1): where each set's nodes begin
-        log_weight: Any,  # (node)
-        sigma: Any,  # (node)
-        mean: Any,  # (node, column)
-        covariance: Any,  # (node, column, column)
-        guesses: Any,  # (record, guess)
-        truth: Any,  # (record, [parent cell, own guess])
-        omega: Any,  # (record)
+        records: Any,
+        nodes: Any,
         out: Any,  # (record, parent cell × guess): the log predictive density against the truth's;
         # of several sets, the sum over the others of the log ratio to the first set's
     ) -> None:
         _ = digest
+        values, places, guesses, truth, _ = records
+        starts, log_weight, sigma, mean, covariance, centre, width = nodes
         n_records, n_guesses = guesses.shape
         n_columns, n_parents = places.shape
         n_sets, n_nodes, n_values = len(starts) - 1, len(sigma), values.shape[1]
@@ -305,7 +297,7 @@ def _make_predict(digest: str) -> Any:
         unsafe, far, both = np.empty(N_LANES), np.zeros(N_LANES), np.empty(2 * N_LANES)
         for first in range(0, n_records, N_LANES):
             n = min(N_LANES, n_records - first)
-            read_lanes(first, n, guesses, truth, omega, y, own)
+            read_lanes(first, n, records, y, own)
             for c in range(n_columns):
                 for j in range(N_LANES):
                     i = first + min(j, n - 1)

@@ -27,7 +27,7 @@ from numba import njit, types
 from synrisk.core.kernels.digest import can_cache, sources_digest
 from synrisk.core.kernels.exp_log import LOG2E, exp2_all, exponential, largest, wide_vectors
 from synrisk.core.kernels.predictors import add_terms_at, at_record, compiled, fill_bases
-from synrisk.core.kernels.signatures import F1, F2, F3, F4, FAST, I2
+from synrisk.core.kernels.signatures import F1, F2, F3, F4, FAST, RECORDS, SETS, Draws
 from synrisk.core.kernels.simd import N_LANES, broadcast, load, store
 from synrisk.models.families import Family
 
@@ -184,29 +184,21 @@ def _variances(effects: Any, within: Any, basis: Any, variance: Any) -> None:
 
 def _make_errors(varying: Any, base: Any, digest: str) -> Any:
     signature = types.void(
-        F2, I2, F4, F3, F2, F3, F4, F3, F2, F3, F2, types.int64, F1, F2, F2, I2, F1, F3, F4,
-        types.float64, F2, F2, F2, F1, F1,
+        RECORDS, SETS, F3, SETS, F3, F2, types.int64, F1, F2, F3, F4, types.float64, F2, F2, F2,
+        F1, F1,
     )  # fmt: skip
 
     @njit(signature, cache=can_cache(), nogil=True, fastmath=FAST, error_model="numpy")
     def errors(
-        values: Any,  # (record, value), with `places` (column, parent cell) as in `models`
-        places: Any,
-        beta: Any,  # (set, column, predictor, draw)
-        parameters: Any,  # (set, parameter, draw)
-        log_v: Any,  # (set, draw)
+        records: Any,
+        draws: Any,
         log_weights: Any,  # (set, factor, draw): of what v·w is multiplied by
-        some_beta: Any,  # the same of those draws that errors are estimated by
-        some_parameters: Any,
-        some_v: Any,
-        some_weights: Any,  # not in logs
+        used: Any,  # those draws that errors are estimated by
+        used_weights: Any,  # the same of these, not in logs
         signs: Any,  # (set, factor)
         unit_size: Any,  # adjacent draws
         at_truth: Any,  # (unit): q at the truth; of as many units as errors are estimated by
         basis: Any,  # (direction, unit), orthonormal: what matched moments leave no error in
-        guesses: Any,  # (record, guess)
-        truth: Any,  # (record, [parent cell, own guess])
-        omega: Any,  # (record)
         within: Any,  # (record, cell, [all, target …]): probabilities of cells, and within targets
         totals: Any,  # (set, record, factor, cell): the sums of the weights, NaN where lost
         least_even: Any,  # effective number of draws from which k̂ is not needed
@@ -217,11 +209,13 @@ def _make_errors(varying: Any, base: Any, digest: str) -> Any:
         khat: Any,  # (record): of their weights at that guess
     ) -> None:
         _ = digest
+        values, places, guesses, truth, omega = records
+        beta, parameters, log_v = draws
         n_records, n_guesses = guesses.shape
         n_parents, n_targets = places.shape[1], within.shape[2]
         n_sets, n_factors, n_draws = log_weights.shape
         n_predictors, n_units = beta.shape[2], len(at_truth)
-        n_used = some_weights.shape[2]
+        n_used = used_weights.shape[2]
         eta = np.empty((n_sets, n_parents, n_predictors, n_used))
         bases = np.empty((n_sets, n_parents, n_used))
         offset = np.empty((n_sets, n_used))
@@ -233,17 +227,15 @@ def _make_errors(varying: Any, base: Any, digest: str) -> Any:
         worst = np.empty((n_sets, n_factors), dtype=np.int64)
         for i in range(n_records):
             for s in range(n_sets):
-                at_record(
-                    varying, base, i, values, places, some_beta[s], some_parameters[s],
-                    some_v[s], guesses, truth, omega, eta[s], bases[s], offset[s],
-                )  # fmt: skip
+                of_set = Draws(used.beta[s], used.parameters[s], used.log_v[s])
+                at_record(varying, base, i, records, of_set, eta[s], bases[s], offset[s])
             effects[:] = 0.0
             fewest[:], worst[:] = np.inf, 0
             for c in range(n_parents * n_guesses):
                 p, y = c // n_guesses, guesses[i, c % n_guesses]
                 q[:] = 0.0
                 for s in range(n_sets):
-                    own_eta, own_parameters = eta[s], some_parameters[s]
+                    own_eta, own_parameters = eta[s], used.parameters[s]
                     for h in range(n_used):
                         value = varying(y, own_eta, p, h, own_parameters) - bases[s, p, h]
                         row[h] = (offset[s, h] + omega[i] * value) * LOG2E
@@ -258,14 +250,14 @@ def _make_errors(varying: Any, base: Any, digest: str) -> Any:
                     for f in range(n_factors):
                         total, among, squares = totals[s, i, f, c], 0.0, 0.0
                         for h in range(n_used):
-                            part = row[h] * some_weights[s, f, h]
+                            part = row[h] * used_weights[s, f, h]
                             among += part
                             squares += part * part
                         if lost:  # the sum over all draws is not known: as among those used
                             total = among * n_draws / n_used
                         by = signs[s, f] / total
                         for h in range(n_used):
-                            q[h] += by * row[h] * some_weights[s, f, h]
+                            q[h] += by * row[h] * used_weights[s, f, h]
                         effective = among * among / squares
                         if effective < fewest[s, f]:
                             fewest[s, f], worst[s, f] = effective, c
