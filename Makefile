@@ -5,9 +5,11 @@ VENV_EXTRAS ?= .venv-extras
 VENV_FLOORS ?= .venv-floors
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
+WIDEST = from numpy._core import _multiarray_umath as m; \
+  print(*(n for n in m.__cpu_dispatch__ if m.__cpu_features__[n] and ("512" in n or n == "X86_V4")))
 
-.PHONY: demo applications figures architecture docs test test-extras test-floors coverage browser \
-  lint format bench clean
+.PHONY: demo applications figures architecture docs test test-avx2 test-extras test-floors coverage \
+  browser lint format bench clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/synrisk demo --folder build/demo
@@ -28,6 +30,14 @@ docs: $(VENV)/.dev
 
 test: lint browser
 	$(BIN)/python -m pytest -n 2
+
+# The references once more as on a CPU without AVX-512: in BLAS, in NumPy and in the compiled core.
+# What the CPU lacks anyway is not named, since NumPy would warn of it.
+test-avx2: $(VENV)/.dev
+	OPENBLAS_CORETYPE=Haswell NUMBA_CPU_NAME=haswell NUMBA_CPU_FEATURES= \
+	  NUMBA_CACHE_DIR=$(CURDIR)/build/numba-avx2 \
+	  NPY_DISABLE_CPU_FEATURES="$$($(BIN)/python -c '$(WIDEST)')" \
+	  $(BIN)/python -m pytest -n 2 tests/reference
 
 # Bambi and nutpie need earlier versions of numba and matplotlib, so they have an environment of
 # their own; the compiled core is tested there too.

@@ -85,14 +85,31 @@ def test_more_nodes_change_nothing(monkeypatch, name):
     np.testing.assert_allclose(found_range, expected_range, rtol=1e-8, atol=atol)
 
 
-def test_a_level_of_one_takes_few_nodes():
-    data, formula, guesses, _ = one_of_a_level(20_000)
-    synthesizer = sr.fit(sr.Regression(formula), data, seed=1, n_draws=40)
+def nodes_of(data, formula, guesses, prior="default"):
+    synthesizer = sr.fit(sr.Regression(formula, prior=prior), data, seed=1, n_draws=40)
+    release = synthesizer.synthesize(seed=2)
     risk = sr.attribute_risk(
-        synthesizer, synthesizer.synthesize(seed=2), guesses=guesses, records=[0, 3]
+        synthesizer, release, guesses=guesses, records=[0, 3], diagnostics=False
     )
     estimate = risk._evaluation.estimates[0]
-    assert max(len(nodes.sigma) for nodes in (estimate.nodes, *estimate.stacked)) < 10
+    return [len(nodes.sigma) for nodes in (estimate.nodes, *estimate.stacked)]
+
+
+@pytest.mark.parametrize("prior", ["default", sr.Conjugate()])
+@pytest.mark.parametrize("size", [1e4, 1e5, 1e6, 1e8])
+def test_the_number_of_nodes_does_not_rest_on_rounding(size, prior):
+    """The records' last bits, as other CPUs would round them, move it by one at most."""
+    data, formula, guesses, _ = outlier(size)
+    plain = data[["x", "y"]]
+    expected = nodes_of(plain, formula, guesses, prior)
+    assert max(expected) < 500
+    for towards in (-np.inf, np.inf):
+        found = nodes_of(plain.assign(y=np.nextafter(plain.y, towards)), formula, guesses, prior)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1)
+
+
+def test_a_level_of_one_takes_few_nodes():
+    assert max(nodes_of(*one_of_a_level(20_000))) < 10
 
 
 def test_more_nodes_than_there_can_be_are_refused(monkeypatch):

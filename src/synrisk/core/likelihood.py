@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.core.batches import Units
 from synrisk.models.families import Family
 from synrisk.models.posterior import Posterior
+
+if TYPE_CHECKING:
+    from synrisk.core.kernels import Records
 
 _PAIR = 2
 _SMALLEST = 1e-300  # factor of a draw: one of zero has a log
@@ -119,6 +123,18 @@ class ModelBlock:
             parent_cell = parent_cell * shape[axis] + truth[:, axis]
         return np.stack([parent_cell, truth[:, self.own]], axis=1)
 
+    def records(self, shape: tuple[int, ...], rows: slice = slice(None)) -> Records:
+        """Return what kernels take of the records."""
+        from synrisk.core.kernels import Records
+
+        return Records(
+            self.values[rows],
+            self.places,
+            self.guesses[rows],
+            self.true_cells(shape, rows),
+            self.record_weights[rows],
+        )
+
     def arguments(
         self,
         draws: KernelDraws,
@@ -128,18 +144,10 @@ class ModelBlock:
         rows: slice = slice(None),
     ) -> tuple[object, ...]:
         """Return what a kernel takes, with outer cells over the axes `outer` of the grid."""
-        return (
-            self.values[rows],
-            self.places,
-            draws.beta,
-            draws.parameters,
-            draws.log_v,
-            self.guesses[rows],
-            self.true_cells(shape, rows),
-            self.record_weights[rows],
-            cells_within(outer, self.parents, shape),
-            earlier,
-        )
+        from synrisk.core.kernels import Draws
+
+        own = Draws(draws.beta, draws.parameters, draws.log_v)
+        return self.records(shape, rows), own, cells_within(outer, self.parents, shape), earlier
 
 
 def flatten_terms(
@@ -256,25 +264,20 @@ def log_predictive_by_nodes(
     Where there are stacks, the sum over them of what it is given a stack less what it is alone. All
     nodes have the same standardisation.
     """
-    from synrisk.core.kernels import exact_kernel
+    from synrisk.core.kernels import NodeSets, exact_kernel
 
-    nodes = (alone, *stacked)
-    out = np.empty(block.table_shape)
-    exact_kernel()(
-        block.values,
-        block.places,
-        nodes[0].centre,
-        nodes[0].spread,
-        np.cumsum([0, *(len(one.sigma) for one in nodes)]),
-        np.concatenate([one.log_weight for one in nodes]),
-        np.concatenate([one.sigma for one in nodes]),
-        np.concatenate([one.mean for one in nodes]),
-        np.concatenate([one.covariance for one in nodes]),
-        block.guesses,
-        block.true_cells(shape),
-        block.record_weights,
-        out,
+    sets = (alone, *stacked)
+    nodes = NodeSets(
+        np.cumsum([0, *(len(nodes.sigma) for nodes in sets)]),
+        np.concatenate([nodes.log_weight for nodes in sets]),
+        np.concatenate([nodes.sigma for nodes in sets]),
+        np.concatenate([nodes.mean for nodes in sets]),
+        np.concatenate([nodes.covariance for nodes in sets]),
+        alone.centre,
+        alone.spread,
     )
+    out = np.empty(block.table_shape)
+    exact_kernel()(block.records(shape), nodes, out)
     return out
 
 
@@ -431,7 +434,7 @@ def table_errors(
     least_even
         The effective number of draws from which their tail is not looked at.
     """
-    from synrisk.core.kernels import error_kernel
+    from synrisk.core.kernels import Draws, error_kernel
 
     n_records, n_cells, n_targets = within.shape
     found = TableErrors(
@@ -441,21 +444,17 @@ def table_errors(
         np.empty(n_records),
     )
     basis = sets.used_basis
+    *used, used_factors = sets.used()
     error_kernel(sets.family)(
-        block.values,
-        block.places,
-        sets.beta,
-        sets.parameters,
-        sets.log_v,
+        block.records(shape),
+        Draws(sets.beta, sets.parameters, sets.log_v),
         np.log(np.maximum(sets.factors, _SMALLEST)),
-        *sets.used(),
+        Draws(*used),
+        used_factors,
         sets.signs,
         sets.unit_size,
         sets.at_truth(),
         basis,
-        block.guesses,
-        block.true_cells(shape),
-        block.record_weights,
         within,
         totals,
         least_even,

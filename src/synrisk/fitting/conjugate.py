@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ from synrisk.fitting.standardise import lower_root
 from synrisk.fitting.sufficient_statistics import Sums
 
 _LEAST_DF_OF_VARIANCE = 2.0  # up to here the coefficients have none
+_LEAST_SETTLED = 1e-12  # eigenvalue of the precision, its diagonal being 1; rounding makes 1e-14
 _LEAST_DF = 1.0  # of sigma's posterior; with fewer, quantiles are beyond numbers
 
 
@@ -68,13 +70,10 @@ class ConjugatePosterior(KnownGivenSigma):
         """Return the posterior given sums over rows, about the prior's mean."""
         n_columns = len(prior.mean)
         precision = prior.precision * np.eye(n_columns) + sums.gram
-        try:
-            np.linalg.cholesky(precision)
-        except np.linalg.LinAlgError:
-            flat = True
-        else:
-            flat = False
-        if flat:
+        # By eigenvalues: of a singular matrix Cholesky's last pivot is rounding, of either sign.
+        sizes = np.sqrt(np.diag(precision))
+        sizes = np.where(sizes > 0.0, sizes, 1.0)
+        if np.linalg.eigvalsh(precision / np.outer(sizes, sizes))[0] < _LEAST_SETTLED:
             raise FitError(
                 f"{what}: under a flat prior some coefficient is not settled by the records that "
                 "count; use a finite scale, or leave the predictor out."
@@ -108,6 +107,10 @@ class ConjugatePosterior(KnownGivenSigma):
         return np.asarray(
             -self.df * log_sigma - 0.5 * self.sum_of_squares * np.exp(-2.0 * log_sigma)
         )
+
+    def second_derivative(self, log_sigma: float) -> float:
+        """Return the second derivative of the log density by log sigma."""
+        return -2.0 * self.sum_of_squares * math.exp(-2.0 * log_sigma)
 
     def given(self, log_sigma: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and covariance of the coefficients given each log sigma."""

@@ -192,7 +192,10 @@ def find_mode(problem: Problem, start: FloatArray) -> tuple[FloatArray, FloatArr
                 break
         else:
             return theta, precision  # as near as rounding allows
-        if trial_value == value and decrement < math.sqrt(_AT_THE_MODE):
+        # Of large counts the log posterior is rounded by more than what is left to rise.
+        stands_still = np.array_equal(trial, theta)
+        least = _RESOLUTION if stands_still else math.sqrt(_AT_THE_MODE)
+        if trial_value == value and decrement < least:
             return trial, precision
         theta, value = trial, trial_value
     raise FitError(

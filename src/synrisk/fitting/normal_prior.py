@@ -14,6 +14,7 @@ where R is the sum of squares that least squares leaves and N = Σω.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,9 +80,8 @@ class GaussianPosterior(KnownGivenSigma):
     def is_concave(self) -> bool:
         """Whether the log density of log sigma is known to be concave.
 
-        Its second derivative is −2R/σ² − ρσ − Σ 2λσ²/(σ² + λ)² · (1 − (c/λ)² (λ − σ²)/(λ + σ²)),
-        ρ being sigma's prior rate: where least squares stays within one prior standard deviation in
-        every direction, no term is positive.
+        Where least squares stays within one prior standard deviation in every direction, no term of
+        `second_derivative` is positive.
         """
         data = self.values > 0
         return bool((np.abs(self.projection[data]) <= self.values[data]).all())
@@ -96,6 +96,20 @@ class GaussianPosterior(KnownGivenSigma):
         log_p = log_p - 0.5 * np.log1p(values / sigma2).sum(axis=-1)
         log_p = log_p - 0.5 * (self.left + shrunk) / sigma2[..., 0]
         return np.asarray(log_p + log_sigma - self.prior.rate[0] * np.exp(log_sigma))
+
+    def second_derivative(self, log_sigma: float) -> float:
+        """Return the second derivative of the log density by log sigma.
+
+        It is −2R/σ² − ρσ − Σ 2λσ²/(σ² + λ)² · (1 − (c/λ)² (λ − σ²)/(λ + σ²)), ρ being sigma's prior
+        rate: log σ itself has none, σ^k has k²σ^k; with s = σ², d/d log σ = 2s d/ds makes
+        4λs/(s + λ)² of log(1 + λ/s), and 4s(s − λ)/(s + λ)³ of 1/(s + λ).
+        """
+        sigma2, values = math.exp(2.0 * log_sigma), self.values[self.values > 0]
+        kept, shrunk = values / (sigma2 + values), sigma2 / (sigma2 + values)
+        pull = (self.projection[self.values > 0] / values) ** 2
+        curved = 2.0 * float((kept * shrunk * (1.0 - pull * (kept - shrunk))).sum())
+        rate = float(self.prior.rate[0])
+        return -2.0 * self.left / sigma2 - rate * math.exp(log_sigma) - curved
 
     def given(self, log_sigma: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and covariance of the coefficients given each log sigma."""

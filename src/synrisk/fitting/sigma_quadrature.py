@@ -33,7 +33,6 @@ _STEP, _TAIL = 0.6, 7.0  # of the even grid, in standard deviations of log sigma
 _WIDEST_STEP = 0.2
 _MOST_NODES = 20_000
 _FOR_MODE, _ROUNDS = 201, 3  # points, and how often their range is narrowed
-_DIFFERENCE = 1e-4  # of log sigma, for a curvature
 _LEAST_LEVERAGE_LEFT = 1e-6
 _LOOSE = 1.25  # a bound of the largest error over that of another fit
 _LEAST_LEFT = 1e-12  # of the sum of squares, without the furthest record
@@ -84,6 +83,10 @@ class KnownGivenSigma(ABC):
     @abstractmethod
     def log_density(self, log_sigma: FloatArray) -> FloatArray:
         """Return the log posterior density of log sigma, up to a constant."""
+
+    @abstractmethod
+    def second_derivative(self, log_sigma: float) -> float:
+        """Return the second derivative of the log density by log sigma."""
 
     @abstractmethod
     def given(self, log_sigma: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -321,9 +324,10 @@ class _Moves:
                 top = int(np.argmax(log_density(grid)))
                 low, high = grid[max(top - 1, 0)], grid[min(top + 1, _FOR_MODE - 1)]
                 grid = np.linspace(low, high, _FOR_MODE)
-            steps = 0.5 * (low + high) + np.array([-1.0, 0.0, 1.0]) * _DIFFERENCE
-            below, at, above = log_density(steps)
-            curvature = (2.0 * at - below - above) / _DIFFERENCE**2
+            mode = 0.5 * float(low + high)
+            # Differences would be of noise: of an outlier's square, all but a little is taken out.
+            curvature = -known.second_derivative(mode)
+            curvature -= 2.0 * change * math.exp(2.0 * (self.log_sigma - mode))
             found.append(1.0 / math.sqrt(curvature) if curvature > 0 else math.inf)
         return found
 

@@ -452,6 +452,28 @@ def test_a_flat_prior_needs_records_for_every_coefficient():
         )
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_a_level_without_weight_is_refused_under_a_flat_prior_whatever_the_rounding(seed):
+    rng = np.random.default_rng(seed)
+    data = pd.DataFrame({"x": rng.normal(size=40), "g": rng.choice(["p", "q", "r"], size=40)})
+    data["y"], data["w"] = data["x"] + rng.normal(size=40), 1.0
+    data.loc[3, "g"], data.loc[3, "w"] = "alone", 0.0
+    regression = sr.Regression("y ~ x + g", weights="w", prior=sr.Conjugate(np.inf))
+    with pytest.raises(sr.FitError, match="some coefficient is not settled"):
+        sr.fit(regression, data, seed=1, n_draws=20)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_large_counts_have_a_mode_whatever_the_rounding(seed):
+    """The log posterior is about 1e14, so rounding hides its last rises; its slope is exact."""
+    rng = np.random.default_rng(seed)
+    data = pd.DataFrame({"x": rng.normal(size=200)})
+    data["y"] = rng.poisson(1e10 * np.exp(0.2 * data["x"]))
+    draws = sr.fit(sr.Regression("y ~ x", "poisson"), data, seed=1, n_draws=200).draws("y")
+    sd = 1.0 / np.sqrt(1e10 * 200)  # of the intercept, about; counts are noise of that size
+    assert abs(draws["Intercept"] - np.log(1e10)).max() < 20 * sd
+
+
 def test_counts_that_drown_in_rounding_are_refused():
     x = np.random.default_rng(5).normal(size=300)
     counts = np.floor(1e15 * np.exp(0.1 * x + 0.2 * np.random.default_rng(7).normal(size=300)))
@@ -632,6 +654,23 @@ def test_moments_under_the_conjugate_prior_are_those_of_a_fine_grid():
     for found, expected in zip(known.moments(), moments_on_a_grid(known), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
     assert conjugate.ConjugatePosterior(np.zeros(2), covariance, 2.0, 4.0).moments() is None
+
+
+A_CONJUGATE = conjugate.ConjugatePosterior(np.zeros(1), np.ones((1, 1)), 9.0, 4.0)
+
+
+@pytest.mark.parametrize("known", [*map(a_gaussian_posterior, (10.0, 0.45)), A_CONJUGATE])
+@pytest.mark.parametrize("at", [-3.0, -1.0, 0.0, 0.7, 4.0])
+def test_the_second_derivative_is_that_of_the_log_density(known, at):
+    """Against Cauchy's formula on a circle about the point: no differences, nothing cancels.
+
+    The nearest singularity, σ² = −λ, is π/2 away, so 64 points are off by (0.5/(π/2))^62.
+    """
+    radius, turn = 0.5, np.exp(2j * np.pi * np.arange(64) / 64)
+    on_circle = known.log_density(at + radius * turn)
+    expected = 2.0 * (on_circle / turn**2).mean().real / radius**2
+    rounding = 2.0**-52 * np.abs(on_circle).max() / radius**2
+    assert known.second_derivative(at) == pytest.approx(expected, rel=1e-13, abs=10 * rounding)
 
 
 def test_sums_over_tables_add_up_to_those_over_all_rows():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from synrisk.core.kernels.exact_gaussian import exact_kernel
+from synrisk.core.kernels.signatures import Draws, NodeSets, Records
 from synrisk.core.kernels.simd import N_LANES
 from synrisk.core.kernels.standard_errors import error_kernel, tail_shape
 from synrisk.core.kernels.summarise import part_kernel, rank_kernel, summarise_kernel
@@ -10,6 +11,9 @@ from synrisk.core.kernels.weights import accumulate_kernel, reduce_kernel, relea
 
 __all__ = [
     "N_LANES",
+    "Draws",
+    "NodeSets",
+    "Records",
     "accumulate_kernel",
     "error_kernel",
     "exact_kernel",

@@ -20,12 +20,12 @@ from synrisk.core.kernels.simd import (
     N_LANES,
     all_lanes,
     beyond,
+    broadcast,
+    exp2,
     gather,
     load,
     no_number,
-    raised,
     smaller,
-    spread,
     store,
 )
 
@@ -43,7 +43,7 @@ def _tell_uneven(y: Any, own: Any) -> None:
     n_guesses = len(y) // N_LANES
     low, high = load(y, 0), load(y, (n_guesses - 1) * N_LANES)
     step = (high - low) * (1.0 / (n_guesses - 1))
-    furthest, bad = spread(0.0), spread(0.0 if n_guesses >= _LEAST_EVEN else 1.0)
+    furthest, bad = broadcast(0.0), broadcast(0.0 if n_guesses >= _LEAST_EVEN else 1.0)
     for k in range(n_guesses):
         apart = load(y, k * N_LANES) - (low + step * float(k))
         furthest = max(abs(apart), furthest)
@@ -59,8 +59,9 @@ def n_runs(n_guesses: Any) -> Any:
 
 
 @njit(error_model="numpy")
-def read_lanes(first: Any, n: Any, guesses: Any, truth: Any, omega: Any, y: Any, own: Any) -> None:
+def read_lanes(first: Any, n: Any, records: Any, y: Any, own: Any) -> None:
     """Read what is the records' own: guesses; ω, the truth, and whether guesses are uneven."""
+    _, _, guesses, truth, omega = records
     for j in range(N_LANES):
         i = first + min(j, n - 1)  # lanes to spare repeat the last record
         own[j], own[N_LANES + j] = omega[i], guesses[i, truth[i, 1]]
@@ -71,10 +72,9 @@ def read_lanes(first: Any, n: Any, guesses: Any, truth: Any, omega: Any, y: Any,
 
 
 @njit(error_model="numpy")
-def predict_at_truth(
-    first: Any, n: Any, values: Any, places: Any, truth: Any, beta: Any, x: Any, eta: Any
-) -> None:
+def _predict_at_truth(first: Any, n: Any, records: Any, beta: Any, x: Any, eta: Any) -> None:
     """Write the linear predictors at each record's true parent cell."""
+    values, places, _, truth, _ = records
     for column in range(len(places)):
         for j in range(N_LANES):
             i = first + min(j, n - 1)
@@ -83,10 +83,11 @@ def predict_at_truth(
 
 
 @njit(error_model="numpy")
-def predict_at_cell(
-    first: Any, n: Any, values: Any, places: Any, cell: Any, beta: Any, x: Any, eta: Any
+def _predict_at_cell(
+    first: Any, n: Any, records: Any, cell: Any, beta: Any, x: Any, eta: Any
 ) -> None:
     """Write the linear predictors at a parent cell."""
+    values, places, _, _, _ = records
     for column in range(len(places)):
         place = places[column, cell]
         for j in range(N_LANES):
@@ -120,11 +121,11 @@ def _sum_steps(
     ``left``.
     """
     wide_vectors()
-    zero = spread(0.0)
+    zero = broadcast(0.0)
     b1, b2, b3, b4, b5, b6 = zero, zero, zero, zero, zero, zero
     a1, a2, a3, a4, a5, a6 = zero, zero, zero, zero, zero, zero
     for h in range(len(g)):
-        weight, by = spread(g[h]), load(turn, h * N_LANES)
+        weight, by = broadcast(g[h]), load(turn, h * N_LANES)
         row, ratio = load(start, 2 * h * N_LANES), load(start, (2 * h + 1) * N_LANES)
         b1 += row
         a1 += row * weight
@@ -173,13 +174,12 @@ def _sum_steps(
 
 
 @register_jitable(fastmath=FAST)
-def prepare(
-    varying: Any, base: Any, y: Any, own: Any, parameters: Any, log_v: Any, eta: Any, state: Any
-) -> Any:
+def _prepare(varying: Any, base: Any, y: Any, own: Any, draws: Any, eta: Any, state: Any) -> Any:
     """Write what each draw gives at the truth, and by how much ratios turn, into `state`.
 
     Return how often a lane may not go this way.
     """
+    _, parameters, log_v = draws
     power, y_true, bad = load(own, 0), load(own, N_LANES), load(own, 2 * N_LANES)
     power2, n_guesses = power * LOG2E, len(y) // N_LANES
     y0, y1 = load(y, 0), load(y, min(1, n_guesses - 1) * N_LANES)
@@ -191,15 +191,15 @@ def prepare(
         middle = power2 * varying(y1, eta, 0, lane, parameters)
         ends = varying(y0, eta, 0, lane, parameters) + varying(y2, eta, 0, lane, parameters)
         turn = power2 * ends - 2.0 * middle
-        bad += beyond(middle, spread(_LARGEST_TERM)) + beyond(turn, spread(LARGEST_TURN))
+        bad += beyond(middle, broadcast(_LARGEST_TERM)) + beyond(turn, broadcast(LARGEST_TURN))
         store(state[0], h * N_LANES, here)
         store(state[1], h * N_LANES, base(eta, 0, lane, parameters))
-        store(state[2], h * N_LANES, raised(turn))
+        store(state[2], h * N_LANES, exp2(turn))
     return bad
 
 
 @register_jitable(fastmath=FAST)
-def begin(
+def _begin(
     varying: Any, base: Any, run: Any, y: Any, own: Any, parameters: Any, eta: Any, state: Any,
     earlier: Any, place: Any, start: Any,
 ) -> Any:  # fmt: skip
@@ -212,7 +212,7 @@ def begin(
     low = run * n_guesses // n_runs(n_guesses)
     y0, y1 = load(y, low * N_LANES), load(y, min(low + 1, n_guesses - 1) * N_LANES)
     at_truth, bases = state[0], state[1]
-    bad = spread(0.0)
+    bad = broadcast(0.0)
     for h in range(len(bases) // N_LANES):
         lane = all_lanes(h)
         moved = base(eta, 0, lane, parameters) - load(bases, h * N_LANES)
@@ -222,40 +222,40 @@ def begin(
         at = power2 * varying(y0, eta, 0, lane, parameters)
         ratio = power2 * varying(y1, eta, 0, lane, parameters) - at
         level = at + LOG2E * offset
-        bad += beyond(at, spread(_LARGEST_TERM)) + beyond(ratio, spread(LARGEST_RATIO))
-        bad += beyond(level, spread(LARGEST_START))
-        store(start, 2 * h * N_LANES, raised(level))
-        store(start, (2 * h + 1) * N_LANES, raised(ratio))
+        bad += beyond(at, broadcast(_LARGEST_TERM)) + beyond(ratio, broadcast(LARGEST_RATIO))
+        bad += beyond(level, broadcast(LARGEST_START))
+        store(start, 2 * h * N_LANES, exp2(level))
+        store(start, (2 * h + 1) * N_LANES, exp2(ratio))
     return bad
 
 
 @register_jitable(fastmath=FAST)
 def even_sums(
-    varying: Any, base: Any, first: Any, n: Any, values: Any, places: Any, beta: Any, parameters:
-    Any, log_v: Any, guesses: Any, truth: Any, omega: Any, parent_of: Any, earlier: Any, g: Any,
-    state: Any, eta: Any, block: Any, unsafe: Any,
+    varying: Any, base: Any, first: Any, n: Any, records: Any, draws: Any, parent_of: Any,
+    earlier: Any, g: Any, state: Any, eta: Any, block: Any, unsafe: Any,
 ) -> None:  # fmt: skip
     """Write ``block[outer, sum, guess, lane]``, and ``unsafe[outer, lane]``.
 
     The latter is how often a lane may not go this way.
     """
+    beta, parameters, log_v = draws
     n_columns, n_draws = beta.shape[0], len(log_v)
-    n_guesses, n_outer, n_sums = guesses.shape[1], len(parent_of), 1 + len(g)
+    n_guesses, n_outer, n_sums = records.guesses.shape[1], len(parent_of), 1 + len(g)
     x, y, own = (
         np.empty(n_columns * N_LANES), np.empty(n_guesses * N_LANES), np.empty(3 * N_LANES)
     )  # fmt: skip
     turn, start, held = state[2], state[3:5].reshape(-1), state[5:7].reshape(-1)
-    read_lanes(first, n, guesses, truth, omega, y, own)
-    predict_at_truth(first, n, values, places, truth, beta, x, eta)
-    bad = prepare(varying, base, y, own, parameters, log_v, eta, state)
+    read_lanes(first, n, records, y, own)
+    _predict_at_truth(first, n, records, beta, x, eta)
+    bad = _prepare(varying, base, y, own, draws, eta, state)
     runs = n_runs(n_guesses)
     for outer in range(n_outer):
-        predict_at_cell(first, n, values, places, parent_of[outer], beta, x, eta)
+        _predict_at_cell(first, n, records, parent_of[outer], beta, x, eta)
         place = (first // N_LANES * n_outer + outer) * n_draws
         worse = bad
         for run in range(runs):
             low, stop = run * n_guesses // runs, (run + 1) * n_guesses // runs
-            worse += begin(
+            worse += _begin(
                 varying, base, run, y, own, parameters, eta, state, earlier, place, start
             )
             for one in range(len(g)):
@@ -271,9 +271,8 @@ def even_sums(
 
 @register_jitable
 def no_even_sums(
-    varying: Any, base: Any, first: Any, n: Any, values: Any, places: Any, beta: Any, parameters:
-    Any, log_v: Any, guesses: Any, truth: Any, omega: Any, parent_of: Any, earlier: Any, g: Any,
-    state: Any, eta: Any, block: Any, unsafe: Any,
+    varying: Any, base: Any, first: Any, n: Any, records: Any, draws: Any, parent_of: Any,
+    earlier: Any, g: Any, state: Any, eta: Any, block: Any, unsafe: Any,
 ) -> None:  # fmt: skip
     """Tell that no lane may go this way: for families whose density is of a higher degree."""
     unsafe[:] = 1.0

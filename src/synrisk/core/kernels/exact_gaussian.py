@@ -6,7 +6,7 @@ its place.
 
 Records lie in lanes. At a node the log density is a parabola in the guess, so where guesses are
 even the weight of a node against the heaviest one's follows from guess to guess by multiplication,
-as in `even`; elsewhere, and for lanes that may not go this way, it is raised at every guess.
+as in `even_grid`; elsewhere, and for lanes that may not go this way, exp2 is taken at every guess.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from synrisk.core.kernels.even_grid import (
     read_lanes,
 )
 from synrisk.core.kernels.exp_log import LOG2E, wide_vectors
-from synrisk.core.kernels.signatures import F1, F2, F3, FAST, I1, I2
+from synrisk.core.kernels.signatures import F2, FAST, NODES, RECORDS
 from synrisk.core.kernels.simd import (
     N_LANES,
+    any_of,
     beyond,
-    chosen,
+    broadcast,
+    exp2,
     gather,
     load,
-    raised,
+    select,
     smaller,
-    some,
-    spread,
     store,
 )
 
@@ -74,9 +74,9 @@ def _at_truth(
     n_columns = mean.shape[1]
     for q in range(len(sigma)):
         tau = load(own, 0) * (1.0 / (sigma[q] * sigma[q]))
-        fitted, leverage = spread(0.0), spread(0.0)
+        fitted, leverage = broadcast(0.0), broadcast(0.0)
         for c in range(n_columns):
-            product = spread(0.0)
+            product = broadcast(0.0)
             for d in range(n_columns):
                 product += load(x, d * N_LANES) * covariance[q, c, d]
             store(cross, (q * n_columns + c) * N_LANES, product)
@@ -98,8 +98,8 @@ def _log_and_inverse(x: Any, both: Any) -> None:
 
     A record among many hardly moves its fit: x is small, and a few terms of the series are exact.
     """
-    large = beyond(x, spread(_SMALL))
-    log = spread(_L8)
+    large = beyond(x, broadcast(_SMALL))
+    log = broadcast(_L8)
     log = _L7 + x * log
     log = _L6 + x * log
     log = _L5 + x * log
@@ -110,9 +110,9 @@ def _log_and_inverse(x: Any, both: Any) -> None:
     square = x * x
     fourth = square * square
     store(both, N_LANES, (1.0 - x) * (1.0 + square) * (1.0 + fourth) + fourth * fourth)
-    if some(large):  # every lane by its own number, whatever lies beside it
-        store(both, 0, chosen(large, math.log(1.0 + x), load(both, 0)))
-        store(both, N_LANES, chosen(large, 1.0 / (1.0 + x), load(both, N_LANES)))
+    if any_of(large):  # every lane by its own number, whatever lies beside it
+        store(both, 0, select(large, math.log(1.0 + x), load(both, 0)))
+        store(both, N_LANES, select(large, 1.0 / (1.0 + x), load(both, N_LANES)))
 
 
 @njit(fastmath=FAST, error_model="numpy")
@@ -126,9 +126,9 @@ def _at_cell(
     wide_vectors()
     n_nodes, n_columns = mean.shape
     for q in range(n_nodes):
-        fitted, leverage, moved = spread(0.0), spread(0.0), spread(0.0)
+        fitted, leverage, moved = broadcast(0.0), broadcast(0.0), broadcast(0.0)
         for c in range(n_columns):
-            product, value = spread(0.0), load(x, c * N_LANES)
+            product, value = broadcast(0.0), load(x, c * N_LANES)
             for d in range(n_columns):
                 product += load(x, d * N_LANES) * covariance[q, c, d]
             leverage += value * product
@@ -160,9 +160,9 @@ def _sum_even(
     for k in range(n_guesses):
         away = load(y, k * N_LANES) - centre
         term = scale * away * away
-        bad += beyond(term, spread(_LARGEST_TERM))
+        bad += beyond(term, broadcast(_LARGEST_TERM))
         store(top, k * N_LANES, height - term)
-        store(total, k * N_LANES, spread(1.0))
+        store(total, k * N_LANES, broadcast(1.0))
     for run in range(runs):
         low, stop = run * n_guesses // runs, (run + 1) * n_guesses // runs
         first = load(y, low * N_LANES)
@@ -177,9 +177,10 @@ def _sum_even(
                 )
                 ratio = rise - own * step * (2.0 * away + step)
                 turn = 2.0 * (step * step * (scale - own))
-                bad += beyond(start, spread(LARGEST_START)) + beyond(ratio, spread(LARGEST_RATIO))
-                bad += beyond(turn, spread(LARGEST_TURN))
-                row, by, more = raised(start), raised(ratio), raised(turn)
+                bad += beyond(start, broadcast(LARGEST_START))
+                bad += beyond(ratio, broadcast(LARGEST_RATIO))
+                bad += beyond(turn, broadcast(LARGEST_TURN))
+                row, by, more = exp2(start), exp2(ratio), exp2(turn)
                 for k in range(low, stop):
                     store(total, k * N_LANES, load(total, k * N_LANES) + row)
                     row *= by
@@ -199,7 +200,7 @@ def _sum_each(
         here = load(y, k * N_LANES)
         away = here - load(parabola[1], at)
         highest = load(parabola[0], at) - load(parabola[2], at) * away * away
-        weights = spread(1.0)
+        weights = broadcast(1.0)
         for q in range(begin, end):
             if q != heaviest:
                 away = here - load(parabola[1], q * N_LANES)
@@ -207,8 +208,8 @@ def _sum_each(
                     load(parabola[0], q * N_LANES) - load(parabola[2], q * N_LANES) * away * away
                 )
                 power -= highest
-                bad += smaller(spread(_FAR), power)
-                weights += raised(max(min(power, spread(_FAR)), spread(-_FAR)))
+                bad += smaller(broadcast(_FAR), power)
+                weights += exp2(max(min(power, broadcast(_FAR)), broadcast(-_FAR)))
         store(top, k * N_LANES, highest)
         store(total, k * N_LANES, weights)
     store(far, 0, bad)
@@ -237,15 +238,15 @@ def _add_log_ratios(
         a, b = load(total, at) * share, load(below, at) * share_below
         s = (a - b) / (a + b)
         square = s * s
-        log = spread(_A11)
+        log = broadcast(_A11)
         log = _A9 + square * log
         log = _A7 + square * log
         log = _A5 + square * log
         log = _A3 + square * log
         log = 2.0 * s + s * square * log
-        large = beyond(s, spread(_NEAR))
-        if some(large):  # every lane by its own number, whatever lies beside it
-            log = chosen(large, math.log(a / b), log)
+        large = beyond(s, broadcast(_NEAR))
+        if any_of(large):  # every lane by its own number, whatever lies beside it
+            log = select(large, math.log(a / b), log)
         store(out, at, load(out, at) + (load(top, at) - load(low, at)) * _LN2 + (log + known))
 
 
@@ -265,26 +266,18 @@ def _log_sum(begin: Any, end: Any, parabola: Any, y: Any, lane: Any) -> Any:
 
 
 def _make_predict(digest: str) -> Any:
-    signature = types.void(F2, I2, F1, F1, I1, F1, F1, F2, F3, F2, I2, F1, F2)
+    signature = types.void(RECORDS, NODES, F2)
 
     @njit(signature, cache=can_cache(), nogil=True, fastmath=FAST, error_model="numpy")
     def predict(
-        values: Any,  # (record, value), with `places` (column, parent cell) as in `models`
-        places: Any,
-        centre: Any,  # (column), with `width`: what columns are standardised by
-        width: Any,
-        starts: Any,  # (set + 1): where each set's nodes begin
-        log_weight: Any,  # (node)
-        sigma: Any,  # (node)
-        mean: Any,  # (node, column)
-        covariance: Any,  # (node, column, column)
-        guesses: Any,  # (record, guess)
-        truth: Any,  # (record, [parent cell, own guess])
-        omega: Any,  # (record)
+        records: Any,
+        nodes: Any,
         out: Any,  # (record, parent cell × guess): the log predictive density against the truth's;
         # of several sets, the sum over the others of the log ratio to the first set's
     ) -> None:
         _ = digest
+        values, places, guesses, truth, _ = records
+        starts, log_weight, sigma, mean, covariance, centre, width = nodes
         n_records, n_guesses = guesses.shape
         n_columns, n_parents = places.shape
         n_sets, n_nodes, n_values = len(starts) - 1, len(sigma), values.shape[1]
@@ -304,7 +297,7 @@ def _make_predict(digest: str) -> Any:
         unsafe, far, both = np.empty(N_LANES), np.zeros(N_LANES), np.empty(2 * N_LANES)
         for first in range(0, n_records, N_LANES):
             n = min(N_LANES, n_records - first)
-            read_lanes(first, n, guesses, truth, omega, y, own)
+            read_lanes(first, n, records, y, own)
             for c in range(n_columns):
                 for j in range(N_LANES):
                     i = first + min(j, n - 1)
@@ -329,7 +322,7 @@ def _make_predict(digest: str) -> Any:
                         starts[s], starts[s + 1], heaviest[s], y, parabola, top, total, unsafe
                     )
                     _add_log_ratios(top, total, share[s], low, below, share[0], logs)
-                if some(load(unsafe, 0)):
+                if any_of(load(unsafe, 0)):
                     for j in range(N_LANES):
                         far[j] = 0.0
                     _sum_each(starts[0], starts[1], heaviest[0], y, parabola, low, below, far)

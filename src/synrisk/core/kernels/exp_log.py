@@ -65,7 +65,7 @@ def _number(typing_context: Any, bits: Any) -> Any:
 def wide_vectors(typing_context: Any) -> Any:
     """Ask LLVM for 512-bit vectors in the function that calls this, where the CPU has them.
 
-    LLVM takes 256-bit ones by default, fearing for the clock rate; a long loop of `power_of_two`
+    LLVM takes 256-bit ones by default, fearing for the clock rate; a long loop of `exp2`
     takes half the time with 512. The function must stand alone for that.
     """
 
@@ -79,7 +79,7 @@ def wide_vectors(typing_context: Any) -> Any:
 
 # Reassociation is not allowed here: it would cancel the rounding trick.
 @njit(fastmath=EXACT, error_model="numpy")
-def power_of_two(x: Any) -> Any:
+def exp2(x: Any) -> Any:
     """2^x."""
     t = min(max(x, -_LARGEST), _LARGEST)
     shifted = t + ROUNDER
@@ -101,7 +101,7 @@ def power_of_two(x: Any) -> Any:
 @njit(fastmath=EXACT, error_model="numpy")
 def exponential(x: Any) -> Any:
     """exp(x)."""
-    return power_of_two(x * LOG2E)
+    return exp2(x * LOG2E)
 
 
 @njit(fastmath=EXACT, error_model="numpy")
@@ -130,11 +130,11 @@ def logarithm(x: Any) -> Any:
 
 
 @njit(fastmath=EXACT, error_model="numpy")
-def raise_two(numbers: Any) -> None:
+def exp2_all(numbers: Any) -> None:
     """Replace each of `numbers` by two to its power."""
     wide_vectors()
     for j in range(len(numbers)):
-        numbers[j] = power_of_two(numbers[j])
+        numbers[j] = exp2(numbers[j])
 
 
 @njit(fastmath=EXACT, error_model="numpy")

@@ -57,15 +57,16 @@ def fill_bases(base: Any, eta: Any, cell: Any, parameters: Any, bases: Any, row:
 
 @register_jitable(fastmath=FAST)
 def at_record(
-    varying: Any, base: Any, i: Any, values: Any, places: Any, beta: Any, parameters: Any,
-    log_v: Any, guesses: Any, truth: Any, omega: Any, eta: Any, bases: Any, at_truth: Any,
-) -> None:  # fmt: skip
+    varying: Any, base: Any, i: Any, records: Any, draws: Any, eta: Any, bases: Any, at_truth: Any
+) -> None:
     """Write what a record's draws give, for every guess to start from.
 
     The linear predictors at every parent cell, the bases less those at the truth, and the log
     weight of each draw less that of the truth's guess. The base at the truth is taken off first:
     where rates are large it would swamp y·eta.
     """
+    values, places, guesses, truth, omega = records
+    beta, parameters, log_v = draws
     cell, y = truth[i, 0], guesses[i, truth[i, 1]]
     n_parents, n_draws = bases.shape
     for p in range(n_parents):

@@ -78,7 +78,7 @@ def _whole(number: int) -> Any:
     return ir.Constant(_INTEGERS, [number] * N_LANES)
 
 
-def _spread(builder: Any, number: Any) -> Any:
+def _broadcast(builder: Any, number: Any) -> Any:
     zero = ir.Constant(ir.IntType(32), 0)
     one = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), number, zero)
     mask = ir.Constant(ir.VectorType(ir.IntType(32), N_LANES), [0] * N_LANES)
@@ -123,7 +123,7 @@ def _times_power(builder: Any, value: Any, shifted: Any) -> Any:
     return builder.bitcast(builder.add(number, builder.shl(power, _whole(52))), _VECTOR)
 
 
-def _raised(builder: Any, x: Any) -> Any:
+def _exp2(builder: Any, x: Any) -> Any:
     """2^x for |x| < 1000."""
     shifted = _add(builder, x, _constant(ROUNDER))
     r = _subtract(builder, x, _subtract(builder, shifted, _constant(ROUNDER)))
@@ -212,7 +212,7 @@ def _register_binary(function: Any, emit: Callable[..., Any]) -> None:
 
     def lower(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
         wide = [
-            value if isinstance(kind, _Lanes) else _spread(builder, value)
+            value if isinstance(kind, _Lanes) else _broadcast(builder, value)
             for kind, value in zip(sig.args, arguments, strict=True)
         ]
         return emit(builder, *wide)
@@ -281,7 +281,7 @@ def _read_neighbours(typing_context: Any, array: Any, index: Any) -> Any:
             return _load(context, builder, sig.args[0], arguments[0], builder.add(along, draw))
         if len(cells) == 1:  # a parameter
             place = builder.gep(made.data, [builder.add(along, draw)])
-            return _spread(builder, builder.load(place))
+            return _broadcast(builder, builder.load(place))
         place = builder.add(along, builder.mul(draw, ir.Constant(ir.IntType(64), N_LANES)))
         return _load(context, builder, sig.args[0], arguments[0], place)
 
@@ -370,21 +370,21 @@ def store(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
 
 
 @_intrinsic
-def spread(typing_context: Any, number: Any) -> Any:
+def broadcast(typing_context: Any, number: Any) -> Any:
     """The same number in every lane."""
 
     def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-        return _spread(builder, arguments[0])
+        return _broadcast(builder, arguments[0])
 
     return _lanes(types.float64), generate
 
 
 @_intrinsic
-def raised(typing_context: Any, x: Any) -> Any:
+def exp2(typing_context: Any, x: Any) -> Any:
     """2^x in each lane, for |x| < 1000."""
 
     def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-        return _raised(builder, *arguments)
+        return _exp2(builder, *arguments)
 
     return _lanes(_lanes), generate
 
@@ -426,7 +426,7 @@ def no_number(typing_context: Any, value: Any) -> Any:
 
 
 @_intrinsic
-def some(typing_context: Any, value: Any) -> Any:
+def any_of(typing_context: Any, value: Any) -> Any:
     """Whether any lane is not zero."""
 
     def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
@@ -438,7 +438,7 @@ def some(typing_context: Any, value: Any) -> Any:
 
 
 @_intrinsic
-def chosen(typing_context: Any, where: Any, one: Any, other: Any) -> Any:
+def select(typing_context: Any, where: Any, one: Any, other: Any) -> Any:
     """`one` in each lane where `where` is not zero, else `other`."""
 
     def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:

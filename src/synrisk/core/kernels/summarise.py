@@ -14,14 +14,14 @@ from synrisk.core.kernels.exp_log import LOG2E, exponential, logarithm, wide_vec
 from synrisk.core.kernels.signatures import F1, F2, F3, FAST, I1, I2
 from synrisk.core.kernels.simd import (
     N_LANES,
-    chosen,
+    broadcast,
+    exp2,
     largest_of,
     load,
     no_number,
-    raised,
+    select,
     smaller,
     smallest_of,
-    spread,
     store,
     sum_of,
 )
@@ -94,7 +94,7 @@ def _put_together(row: Any, before: Any, absent: Any, out: Any, ends: Any) -> An
     likelihood; `absent` is infinite where nothing is.
     """
     wide_vectors()
-    low, high, top, bad = spread(np.inf), spread(-np.inf), spread(-np.inf), spread(0.0)
+    low, high, top, bad = broadcast(np.inf), broadcast(-np.inf), broadcast(-np.inf), broadcast(0.0)
     for c in range(0, len(out), N_LANES):
         value, without = load(row, c), load(absent, c)
         # The first is dropped where it is NaN.
@@ -115,17 +115,17 @@ def _normalise(log_p: Any, top: Any, at_truth: Any, tie: Any, p: Any, counts: An
     To `counts` go how many lie above `at_truth` by more than `tie`, and how many not so far below.
     """
     wide_vectors()
-    total, above, not_below = spread(0.0), spread(0.0), spread(0.0)
+    total, above, not_below = broadcast(0.0), broadcast(0.0), broadcast(0.0)
     for c in range(0, len(log_p), N_LANES):
         value = load(log_p, c)
         power = (value - top) * LOG2E
-        weight = raised(max(power, spread(_SMALLEST)))
-        weight = chosen(smaller(power, spread(_SMALLEST)), spread(0.0), weight)
+        weight = exp2(max(power, broadcast(_SMALLEST)))
+        weight = select(smaller(power, broadcast(_SMALLEST)), broadcast(0.0), weight)
         store(p, c, weight)
         total += weight
         difference = value - at_truth
-        above += smaller(spread(tie), difference)
-        not_below += smaller(spread(-tie), difference)
+        above += smaller(broadcast(tie), difference)
+        not_below += smaller(broadcast(-tie), difference)
     counts[0], counts[1] = sum_of(above), sum_of(not_below)
     return sum_of(total)
 
@@ -154,14 +154,14 @@ def _add_up(p: Any, starts: Any, tails: Any, out: Any) -> None:
         first, size = starts[axis], starts[axis + 1] - starts[axis]
         if n_after == 1:  # the innermost axis: its guesses lie side by side
             for k in range(0, size, N_LANES):
-                total = spread(0.0)
+                total = broadcast(0.0)
                 for outer in range(n_before):
                     total += load(p, outer * size + k)
                 store(out, first + k, total)
         else:
             n_wide, tail = n_after - n_after % N_LANES, load(tails, axis * N_LANES)
             for k in range(size):
-                total = spread(0.0)
+                total = broadcast(0.0)
                 for outer in range(n_before):
                     at = (outer * size + k) * n_after
                     for c in range(at, at + n_wide, N_LANES):

@@ -18,9 +18,9 @@ from numba import njit, types
 
 from synrisk.core.kernels.digest import can_cache, sources_digest
 from synrisk.core.kernels.even_grid import even_sums, no_even_sums
-from synrisk.core.kernels.exp_log import LOG2E, largest, logarithm, raise_two
+from synrisk.core.kernels.exp_log import LOG2E, exp2_all, largest, logarithm
 from synrisk.core.kernels.predictors import add_terms, at_record, compiled, fill_bases
-from synrisk.core.kernels.signatures import F1, F2, F3, F4, FAST, I1, I2
+from synrisk.core.kernels.signatures import DRAWS, F1, F2, F3, F4, FAST, I1, RECORDS
 from synrisk.core.kernels.simd import N_LANES
 from synrisk.models.families import Family
 
@@ -138,13 +138,11 @@ def _sum_row(rows: Any, k: Any, g: Any, sums: Any, c: Any) -> None:
 
 
 # The arguments that say what a model is for a block of records:
-#   values (record, value), places (column, parent cell): the value of a column at a parent cell
-#   beta (column, predictor, draw), parameters (parameter, draw), log_v (draw)
-#   guesses (record, guess), truth (record, [parent cell, own guess]), omega (record)
+#   records, draws: see `signatures`
 #   parent_of (outer cell): the parent cell of each outer cell; outer cells run over the guesses of
 #   earlier variables, and a cell is (outer cell, own guess)
 #   earlier (eight records, outer cell, draw, lane): the log weights of earlier models, or empty
-_MODEL = (F2, I2, F3, F2, F1, F2, I2, F1, I1, F4)
+_MODEL = (RECORDS, DRAWS, I1, F4)
 
 
 def _make_reduce(even: Any, varying: Any, base: Any, digest: str) -> Any:
@@ -156,14 +154,8 @@ def _make_reduce(even: Any, varying: Any, base: Any, digest: str) -> Any:
         error_model="numpy",
     )
     def reduce(
-        values: Any,
-        places: Any,
-        beta: Any,
-        parameters: Any,
-        log_v: Any,
-        guesses: Any,
-        truth: Any,
-        omega: Any,
+        records: Any,
+        draws: Any,
         parent_of: Any,
         earlier: Any,
         log_g: Any,  # (dataset, draw)
@@ -172,9 +164,10 @@ def _make_reduce(even: Any, varying: Any, base: Any, digest: str) -> Any:
         totals: Any,  # (record, sum, cell): the sums themselves, NaN where they are lost; or empty
     ) -> None:
         _ = digest
+        guesses, omega, parameters = records.guesses, records.omega, draws.parameters
         n_records, n_guesses = guesses.shape
-        n_parents, n_outer = places.shape[1], len(parent_of)
-        n_predictors, n_draws = beta.shape[1], beta.shape[2]
+        n_parents, n_outer = records.places.shape[1], len(parent_of)
+        _, n_predictors, n_draws = draws.beta.shape
         chained = earlier.size > 0
         g = np.exp(log_g)
         n_sums = 1 + len(g)
@@ -192,9 +185,8 @@ def _make_reduce(even: Any, varying: Any, base: Any, digest: str) -> Any:
             lane = i % N_LANES
             if lane == 0:
                 even(
-                    varying, base, i, min(N_LANES, n_records - i), values, places, beta, parameters,
-                    log_v, guesses, truth, omega, parent_of, earlier, g, state, lane_eta, block,
-                    unsafe,
+                    varying, base, i, min(N_LANES, n_records - i), records, draws, parent_of,
+                    earlier, g, state, lane_eta, block, unsafe,
                 )  # fmt: skip
             n_unsafe = 0
             for outer in range(n_outer):
@@ -205,10 +197,7 @@ def _make_reduce(even: Any, varying: Any, base: Any, digest: str) -> Any:
                         sums[one, outer * n_guesses + k] = block[(at + k) * N_LANES + lane]
             power, power2 = omega[i], omega[i] * LOG2E
             if n_unsafe > 0:
-                at_record(
-                    varying, base, i, values, places, beta, parameters, log_v, guesses, truth,
-                    omega, eta, bases, at_truth,
-                )  # fmt: skip
+                at_record(varying, base, i, records, draws, eta, bases, at_truth)
             for outer in range(n_outer if n_unsafe > 0 else 0):
                 if unsafe[outer * N_LANES + lane] != 0.0:
                     cell = parent_of[outer]
@@ -221,7 +210,7 @@ def _make_reduce(even: Any, varying: Any, base: Any, digest: str) -> Any:
                         y = guesses[i, k]
                         for h in range(n_draws):
                             rows[k, h] = power2 * varying(y, eta, cell, h, parameters) + offset[h]
-                    raise_two(flat_rows)
+                    exp2_all(flat_rows)
                     for k in range(n_guesses):
                         _sum_row(rows, k, g, sums, outer * n_guesses + k)
             n_lost = _log_ratios(sums, i, out) if as_ratio else _log_sums(sums, i, out)
@@ -229,10 +218,7 @@ def _make_reduce(even: Any, varying: Any, base: Any, digest: str) -> Any:
                 for c in range(n_outer * n_guesses):
                     totals[i, one, c] = np.nan if np.isnan(out[i, c]) else sums[one, c]
             if n_lost > 0 and n_unsafe == 0:
-                at_record(
-                    varying, base, i, values, places, beta, parameters, log_v, guesses, truth,
-                    omega, eta, bases, at_truth,
-                )  # fmt: skip
+                at_record(varying, base, i, records, draws, eta, bases, at_truth)
             for c in range(n_outer * n_guesses if n_lost > 0 else 0):
                 if np.isnan(out[i, c]):
                     outer, y = c // n_guesses, guesses[i, c % n_guesses]
@@ -255,31 +241,23 @@ def _make_accumulate(varying: Any, base: Any, digest: str) -> Any:
         types.void(*_MODEL, F4), cache=can_cache(), nogil=True, fastmath=FAST, error_model="numpy"
     )
     def accumulate(
-        values: Any,
-        places: Any,
-        beta: Any,
-        parameters: Any,
-        log_v: Any,
-        guesses: Any,
-        truth: Any,
-        omega: Any,
+        records: Any,
+        draws: Any,
         parent_of: Any,
         earlier: Any,
         out: Any,
     ) -> None:
         _ = digest
+        guesses, omega, parameters = records.guesses, records.omega, draws.parameters
         n_records, n_guesses = guesses.shape
-        n_parents, n_outer = places.shape[1], len(parent_of)
-        n_predictors, n_draws = beta.shape[1], beta.shape[2]
+        n_parents, n_outer = records.places.shape[1], len(parent_of)
+        _, n_predictors, n_draws = draws.beta.shape
         chained = earlier.size > 0
         eta = np.empty((n_parents, n_predictors, n_draws))
         bases = np.empty((n_parents, n_draws))
         at_truth, offset = np.empty(n_draws), np.empty(n_draws)
         for i in range(n_records):
-            at_record(
-                varying, base, i, values, places, beta, parameters, log_v, guesses, truth, omega,
-                eta, bases, at_truth,
-            )  # fmt: skip
+            at_record(varying, base, i, records, draws, eta, bases, at_truth)
             power = omega[i]
             for outer in range(n_outer):
                 cell = parent_of[outer]
