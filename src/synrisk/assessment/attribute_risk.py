@@ -17,7 +17,7 @@ from synrisk.assessment.attribute_result import (
     notes_on_records,
     positions_of,
 )
-from synrisk.base.arrays import IntArray
+from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.base.errors import (
     DrawsError,
     OptionError,
@@ -364,36 +364,47 @@ def chosen_records(records: Any, labels: pd.Index[Any]) -> IntArray:
 def _first_draws(
     synthesizer: Synthesizer, n_draws: int | None, *, paired: bool
 ) -> tuple[Posterior, ...]:
-    available = {m.regression.response: m.posterior.n_draws for m in synthesizer.models}
-    if n_draws is not None:
-        if isinstance(n_draws, bool) or not isinstance(n_draws, int | np.integer) or n_draws < 1:
-            raise OptionError("n_draws must be a whole number from 1, or None for all draws.")
-        fewer = [f"{name} ({n:,})" for name, n in available.items() if n < n_draws]
-        if fewer:
-            raise DrawsError(
-                f"n_draws is {n_draws:,}, but there are fewer draws for {listed(fewer)}.",
-                about=place_of("n_draws"),
-            )
-    elif paired and len(set(available.values())) > 1:
-        found = listed(f"{name} {n:,}" for name, n in available.items())
-        raise DrawsError(
-            f"{setting('estimator', 'paper')} takes draw h of all models together, but they differ "
-            f"in number: {found}. Give n_draws, or use {setting('estimator', 'importance')}.",
-            about=place_of("estimator"),
-        )
-    chosen = [
-        m.posterior if n_draws is None else m.posterior.first(int(n_draws))
-        for m in synthesizer.models
+    """Return each model's draws, the first `n_draws` of them if it is given."""
+    _check_n_draws(synthesizer, n_draws, paired=paired)
+    draws = [
+        model.posterior if n_draws is None else model.posterior.first(int(n_draws))
+        for model in synthesizer.models
     ]
-    log_weights = [draws.log_weights for draws in chosen]
+    log_weights = [of_model.log_weights for of_model in draws]
     if paired:  # a draw of all models has the product of their weights
         log_weights = [np.sum(log_weights, axis=0)]
+    _refuse_weightless(log_weights)
+    return tuple(draws)
+
+
+def _check_n_draws(synthesizer: Synthesizer, n_draws: Any, *, paired: bool) -> None:
+    available = {model.response: model.posterior.n_draws for model in synthesizer.models}
+    if n_draws is None:
+        if paired and len(set(available.values())) > 1:
+            found = listed(f"{name} {n:,}" for name, n in available.items())
+            raise DrawsError(
+                f"{setting('estimator', 'paper')} takes draw h of all models together, but they "
+                f"differ in number: {found}. Give n_draws, or use "
+                f"{setting('estimator', 'importance')}.",
+                about=place_of("estimator"),
+            )
+        return
+    if isinstance(n_draws, bool) or not isinstance(n_draws, int | np.integer) or n_draws < 1:
+        raise OptionError("n_draws must be a whole number from 1, or None for all draws.")
+    fewer = [f"{name} ({n:,})" for name, n in available.items() if n < n_draws]
+    if fewer:
+        raise DrawsError(
+            f"n_draws is {n_draws:,}, but there are fewer draws for {listed(fewer)}.",
+            about=place_of("n_draws"),
+        )
+
+
+def _refuse_weightless(log_weights: Iterable[FloatArray]) -> None:
     if not all(np.isfinite(of_model).any() for of_model in log_weights):
         raise DrawsError(
             f"The draws that are used all have weight zero; use more ({setting('n_draws')}).",
             about=place_of("n_draws"),
         )
-    return tuple(chosen)
 
 
 def _stacks(
@@ -411,13 +422,7 @@ def _stacks(
                     f"given the stack of dataset {number}."
                 )
     first = tuple(tuple(draws.first(int(n_draws)) for draws in of_dataset) for of_dataset in read)
-    if not all(
-        np.isfinite(draws.log_weights).any() for of_dataset in first for draws in of_dataset
-    ):
-        raise DrawsError(
-            f"The draws that are used all have weight zero; use more ({setting('n_draws')}).",
-            about=place_of("n_draws"),
-        )
+    _refuse_weightless(draws.log_weights for of_dataset in first for draws in of_dataset)
     return first
 
 

@@ -136,8 +136,7 @@ def compare(
     if regressions is None:
         regressions = _all_regressions(synthesizers.values(), columns)
     if columns is None:
-        used = [name for one in synthesizers.values() for name in one.plan.columns]
-        columns = tuple(dict.fromkeys(used))
+        columns = _all_columns(synthesizers.values())
     risks = {name: _risk(by, release, options) for name, (by, release) in given.items()}
     utilities = {
         name: utility(
@@ -152,17 +151,7 @@ def compare(
         for name, (_, release) in given.items()
     }
     model = _model_of(utilities.values())
-    accept = criteria is not None and criteria.unchecked_release == "accept"
-    rows = {
-        name: {
-            **_risk_row(risks[name]),
-            **_utility_row(utilities[name], model),
-            **({} if criteria is None else {"verdict": risks[name].verdict(criteria).outcome}),
-            **_judged(risks[name].release_check, accept=accept),
-        }
-        for name in given
-    }
-    table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("release")
+    table = _table(risks, utilities, model, criteria)
     cautions, said = _fairness(risks)
     notes = (
         *([f"pmse_ratio and specks are of the propensity model {model!r}."] if model else []),
@@ -172,6 +161,32 @@ def compare(
         *(f"{name}: {note}" for name, one in utilities.items() for note in one.notes),
     )
     return Comparison(table, risks, utilities, notes, cautions)
+
+
+def _all_columns(synthesizers: Iterable[Synthesizer]) -> tuple[str, ...]:
+    """Return the columns that any plan uses."""
+    used = (name for synthesizer in synthesizers for name in synthesizer.plan.columns)
+    return tuple(dict.fromkeys(used))
+
+
+def _table(
+    risks: Mapping[str, AttributeRisk],
+    utilities: Mapping[str, Utility],
+    model: str,
+    criteria: Criteria | None,
+) -> pd.DataFrame:
+    """Return a row a release."""
+    accept = criteria is not None and criteria.unchecked_release == "accept"
+    rows = {
+        name: {
+            **_risk_row(risk),
+            **_utility_row(utilities[name], model),
+            **({} if criteria is None else {"verdict": risk.verdict(criteria).outcome}),
+            **_judged(risk.release_check, accept=accept),
+        }
+        for name, risk in risks.items()
+    }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("release")
 
 
 def _checked(releases: Any) -> dict[str, Given]:

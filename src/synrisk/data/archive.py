@@ -12,13 +12,14 @@ import math
 import types
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from synrisk.base.errors import FileError
 
 _T = TypeVar("_T")
+_WRONG = "A part of the file is not what it should be."
 _CLASS = "is"  # the key that tells which class of a union a mapping is of
 
 
@@ -53,6 +54,10 @@ def pack(value: Any, arrays: dict[str, Any], name: str, leave: tuple[type, ...] 
         return [pack(part, arrays, f"{name}_{k}", leave) for k, part in enumerate(value)]
     if isinstance(value, Mapping):
         return [[key, pack(part, arrays, f"{name}_{key}", leave)] for key, part in value.items()]
+    return _number_or_text(value)
+
+
+def _number_or_text(value: Any) -> Any:
     if isinstance(value, float | np.floating):
         number = float(value)
         return number if math.isfinite(number) else str(number)  # JSON has no infinity
@@ -93,27 +98,29 @@ def _unpack(kind: Any, packed: Any, arrays: Mapping[str, Any], given: Mapping[ty
         part = get_args(kind)[0]
         return tuple(_unpack(part, value, arrays, given) for value in _list(packed))
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        key_kind, part = get_args(kind)
-        return {
-            _unpack(key_kind, key, arrays, given): _unpack(part, value, arrays, given)
-            for key, value in _list(packed)
-        }
+        part = get_args(kind)[1]
+        return {key: _unpack(part, value, arrays, given) for key, value in _list(packed)}
     if dataclasses.is_dataclass(kind):
         return _dataclass(kind, packed, arrays, given)
+    return _plain(kind, packed)
+
+
+def _plain(kind: Any, packed: Any) -> Any:
+    """Return a number, a text, one of the words of a Literal, or None."""
     if kind is float:
         return float(packed)
     if kind is types.NoneType:
         return None
-    if kind in (bool, int, str) and type(packed) is kind:
-        return packed
-    if origin is not None and packed in get_args(kind):  # one of the words of a Literal
-        return packed
-    raise FileError("A part of the file is not what it should be.")
+    is_plain = kind in (bool, int, str) and type(packed) is kind
+    is_word = get_origin(kind) is Literal and packed in get_args(kind)
+    if not is_plain and not is_word:
+        raise FileError(_WRONG)
+    return packed
 
 
 def _dataclass(kind: Any, packed: Any, arrays: Mapping[str, Any], given: Mapping[type, Any]) -> Any:
     if not isinstance(packed, Mapping) or packed.get(_CLASS) != kind.__name__:
-        raise FileError("A part of the file is not what it should be.")
+        raise FileError(_WRONG)
     hints = _hints(kind)
     return kind(
         **{
@@ -145,10 +152,10 @@ def _member(kind: Any, packed: Any) -> Any:
         return others[0]
     if type(packed) in others:
         return type(packed)
-    raise FileError("A part of the file is not what it should be.")
+    raise FileError(_WRONG)
 
 
 def _list(packed: Any) -> list[Any]:
     if not isinstance(packed, list):
-        raise FileError("A part of the file is not what it should be.")
+        raise FileError(_WRONG)
     return packed

@@ -107,20 +107,32 @@ def separated_columns(
         if len(column.parts) != 1:
             continue
         if column.parts[0].level is None:
-            ranges = [(matrix[event, k], matrix[~event, k]) for event in events]
-            apart = any(a.max() <= b.min() or b.max() <= a.min() for a, b in ranges)
-            if apart and family.is_classification and len(np.unique(matrix[:, k])) > 1:
+            if family.is_classification and _parts_outcomes(matrix[:, k], events):
                 found.append((k, column.public))
             continue
         inside = matrix[:, k] != 0
         factor = column.public.rpartition("[")[0]
         levels[factor] = levels.get(factor, np.zeros(len(y), dtype=bool)) | inside
-        if inside.any() and any(not event[inside].any() for event in events):
+        if _lacks_an_outcome(inside, events):
             found.append((k, column.public))
-    for factor, others in levels.items():
-        if not others.all() and any(not event[~others].any() for event in events):
-            found.append((None, f"{factor}[reference]"))
+    found += [
+        (None, f"{factor}[reference]")
+        for factor, others in levels.items()
+        if _lacks_an_outcome(~others, events)
+    ]
     return found
+
+
+def _parts_outcomes(values: FloatArray, events: Sequence[BoolArray]) -> bool:
+    """Tell whether the ranges of a number do not overlap between two outcomes."""
+    ranges = [(values[event], values[~event]) for event in events]
+    parts = any(a.max() <= b.min() or b.max() <= a.min() for a, b in ranges)
+    return parts and len(np.unique(values)) > 1
+
+
+def _lacks_an_outcome(at_level: BoolArray, events: Sequence[BoolArray]) -> bool:
+    """Tell whether some outcome never occurs at a level that records have."""
+    return bool(at_level.any()) and any(not event[at_level].any() for event in events)
 
 
 def has_one_outcome(family: Family, y: FloatArray) -> bool:

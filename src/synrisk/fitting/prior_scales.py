@@ -71,27 +71,38 @@ def resolve_priors(
     ]
     priors: list[Normal | Exponential] = [*defaults * n_predictors]
     priors += [Exponential(1.0 / own.default_mean(scales.spread)) for own in auxiliary]
-    if not isinstance(spec, Mapping):
-        return tuple(priors)
+    if isinstance(spec, Mapping):
+        _put_named(spec, priors, columns, names, auxiliary, what)
+    return tuple(priors)
+
+
+def _put_named(
+    spec: Mapping[str, Normal | Exponential],
+    priors: list[Normal | Exponential],
+    columns: Sequence[DesignColumn],
+    names: Sequence[str],
+    auxiliary: Sequence[Auxiliary],
+    what: str,
+) -> None:
+    """Put the priors that are given by name in the places of their parameters."""
     # A column's name stands for all its coefficients, "level:column" for one.
     known = [{name, str(columns[k % len(columns)])} for k, name in enumerate(names)]
     known += [{own.name} for own in auxiliary]
     general = {str(column) for column in columns}
     for name in sorted(spec, key=lambda name: name not in general):  # the specific ones last
         prior = spec[name]
-        chosen = [k for k, own in enumerate(known) if name in own]
-        if not chosen:
+        places = [k for k, own in enumerate(known) if name in own]
+        if not places:
             public = [*(column.public for column in columns), *(own.name for own in auxiliary)]
             raise PriorError(
                 f"{what}: prior= names {name!r}, which is no parameter of this model."
                 f"{nearest(name, public)} It has {listed(public)}."
             )
-        for k in chosen:
+        for k in places:
             if type(prior) is not type(priors[k]):
                 wanted = type(priors[k]).__name__
                 raise PriorError(f"{what}: the prior of {name!r} must be of type {wanted}.")
             priors[k] = prior
-    return tuple(priors)
 
 
 def _coefficient_prior(

@@ -381,15 +381,45 @@ def estimate(
     if n <= rank:
         return unknown
     back = _own_scale(scale, p)
-    if family.exact:  # least squares
+    if family.exact:
         kept = directions[:rank].T
-        root = kept / sizes[:rank]
-        beta = root @ (root.T @ (x.T @ y))
-        residual = y - x @ beta
-        variances = np.square(back @ root).sum(axis=1) * float(residual @ residual) / (n - rank)
-        lost = np.linalg.norm(back - back @ kept @ kept.T, axis=1)
-        variances[lost > _IN_THE_NULL_SPACE * np.linalg.norm(back, axis=1)] = np.nan
-        return Estimates(back @ beta, variances, units_of, float(n - rank))
+        coefficients, variances = _least_squares(x, y, kept, kept / sizes[:rank], back)
+        return Estimates(coefficients, variances, units_of, float(n - rank))
+    try:
+        estimated = _maximum_likelihood(regression, x, y, n_predictors, back, what)
+    except FitError:
+        if is_own:
+            raise
+        return unknown
+    return Estimates(*estimated, units_of, math.inf)
+
+
+def _least_squares(
+    x: FloatArray, y: FloatArray, kept: FloatArray, root: FloatArray, back: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return coefficients on their own scale and variances, NaN where the rows do not settle them.
+
+    `kept` are the directions that the rows settle, and `root` these over their singular values.
+    """
+    n, rank = len(x), kept.shape[1]
+    beta = root @ (root.T @ (x.T @ y))
+    residual = y - x @ beta
+    variances = np.square(back @ root).sum(axis=1) * float(residual @ residual) / (n - rank)
+    lost = np.linalg.norm(back - back @ kept @ kept.T, axis=1)
+    variances[lost > _IN_THE_NULL_SPACE * np.linalg.norm(back, axis=1)] = np.nan
+    return back @ beta, variances
+
+
+def _maximum_likelihood(
+    regression: Regression,
+    x: FloatArray,
+    y: FloatArray,
+    n_predictors: int,
+    back: FloatArray,
+    what: str,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the same of a model that is fitted by Newton steps, under a very wide prior."""
+    family, (n, p) = regression.distribution, x.shape
     n_coefficients = p * n_predictors
     n_parameters = n_coefficients + len(family.auxiliary)  # of these the logs are estimated
     prior = NormalPrior(np.zeros(n_parameters), np.full(n_parameters, _WIDE), np.empty(0))
@@ -399,17 +429,12 @@ def estimate(
     logs = [math.log(own.default_mean(1.0)) for own in family.auxiliary]
     rows = all_chunks([Rows(x, y, np.ones(n))])
     problem = Problem(family, n_predictors, rows, prior, Serial(), what, 1.0)
-    try:
-        mode, precision = find_mode(problem, np.concatenate([start.ravel(), logs]))
-    except FitError:
-        if is_own:
-            raise
-        return unknown
+    mode, precision = find_mode(problem, np.concatenate([start.ravel(), logs]))
     whole = np.kron(np.eye(n_predictors), back)
     covariance = np.linalg.inv(precision)[:n_coefficients, :n_coefficients]
     variances = np.diag(whole @ covariance @ whole.T).copy()
     variances[variances > np.square(_UNKNOWN * np.linalg.norm(whole, axis=1))] = np.nan
-    return Estimates(whole @ mode[:n_coefficients], variances, units_of, math.inf)
+    return whole @ mode[:n_coefficients], variances
 
 
 def _own_scale(scale: Standardisation, n_columns: int) -> FloatArray:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -111,7 +112,13 @@ def _compared(names: Sequence[str], own: Table, datasets: Sequence[Table]) -> Ma
     alike = [name for name in names if name in same or _are_alike(name, own, datasets)]
     if _probability_by_chance(own, alike) ** len(datasets) > _BY_CHANCE:
         return Matched()
-    orders = _orders(own, datasets, alike)
+    return _reordered(names, alike, same, _orders(own, datasets, alike))
+
+
+def _reordered(
+    names: Sequence[str], alike: Sequence[str], same: Sequence[str], orders: Any
+) -> Matched:
+    """Say what follows from columns with the same values, whose rows `orders` match, or None."""
     if orders is None:
         suspect = [name for name in alike if name not in same]
         note = (

@@ -192,19 +192,24 @@ def _draws(common: Any, fit: Any, what: str) -> pd.DataFrame:
     if absent:
         raise DrawsError(f"{what}: the posterior lacks {listed(absent)}.")
     for name, term in common.terms.items():
-        variable = group[name]
-        levels = [dim for dim in variable.dims if str(dim).endswith("_reduced_dim")]
-        others = [dim for dim in variable.dims if dim not in ("chain", "draw", *levels)]
-        values = variable.transpose("chain", "draw", *others, *levels).to_numpy()
-        of_level = [f"[{text}]" for dim in levels for text in group.coords[dim].to_numpy()] or [""]
-        names = [f"{label}{level}" for label in term.labels for level in of_level]
-        flat = values.reshape(values.shape[0] * values.shape[1], -1)
-        if flat.shape[1] != len(names):
-            raise DrawsError(f"{what}: the draws of {name!r} are not as many as its columns.")
-        columns |= {one: flat[:, k] for k, one in enumerate(names)}
+        columns |= _draws_of_term(group, name, term.labels, what)
     if "sigma" in group.data_vars:
         columns["sigma"] = group["sigma"].transpose("chain", "draw").to_numpy().ravel()
     return pd.DataFrame(columns | chain_columns(group))
+
+
+def _draws_of_term(group: Any, name: str, labels: Sequence[str], what: str) -> dict[str, Any]:
+    """Return the draws of a term by column, for each level of the response if it has some."""
+    variable = group[name]
+    levels = [dim for dim in variable.dims if str(dim).endswith("_reduced_dim")]
+    others = [dim for dim in variable.dims if dim not in ("chain", "draw", *levels)]
+    values = variable.transpose("chain", "draw", *others, *levels).to_numpy()
+    of_level = [f"[{text}]" for dim in levels for text in group.coords[dim].to_numpy()] or [""]
+    names = [f"{label}{level}" for label in labels for level in of_level]
+    flat = values.reshape(values.shape[0] * values.shape[1], -1)
+    if flat.shape[1] != len(names):
+        raise DrawsError(f"{what}: the draws of {name!r} are not as many as its columns.")
+    return {column: flat[:, k] for k, column in enumerate(names)}
 
 
 def check_design(

@@ -231,18 +231,25 @@ class Spellings:
         Only if its length is that of all coefficients, or of all but an intercept that stands
         by itself (as ``alpha`` or by name).
         """
-        entries = {name: seen for name in left_over if (seen := _VECTOR.fullmatch(name))}
-        if self._levels or len({seen["stem"] for seen in entries.values()}) != 1:
-            return matched, left_over
         own = {parameter for parameter in matched if parameter.code == 0}
-        if any(self._columns[parameter.column].parts for parameter in own):
+        if self._levels or any(self._columns[parameter.column].parts for parameter in own):
             return matched, left_over
         places = [k for k in range(len(self._columns)) if Parameter(0, k) not in own]
-        by_index = {int(seen["dot"] or seen["bracket"]): name for name, seen in entries.items()}
-        if sorted(by_index) != list(range(1, len(places) + 1)) or len(by_index) != len(entries):
+        elements = _vector(left_over)
+        if len(elements) != len(places):
             return matched, left_over
-        read = {Parameter(0, k): by_index[i] for i, k in enumerate(places, 1)}
-        return matched | read, [name for name in left_over if name not in entries]
+        read = {Parameter(0, k): name for k, name in zip(places, elements, strict=True)}
+        return matched | read, [name for name in left_over if name not in elements]
+
+
+def _vector(names: Sequence[str]) -> list[str]:
+    """Return the elements of the one vector among names, in order; none if some are missing."""
+    entries = {name: seen for name in names if (seen := _VECTOR.fullmatch(name))}
+    if len({seen["stem"] for seen in entries.values()}) != 1:
+        return []
+    by_index = {int(seen["dot"] or seen["bracket"]): name for name, seen in entries.items()}
+    whole = sorted(by_index) == list(range(1, len(entries) + 1))
+    return [by_index[i] for i in sorted(by_index)] if whole else []
 
 
 def _index(parts: Sequence[Part], spelling: Any) -> dict[str, set[Part]]:
