@@ -8,9 +8,7 @@ chain does not fill its last batch, the places that are left stay empty.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -65,21 +63,6 @@ class Units:
     def occupied(self, n_draws: int) -> FloatArray:
         """Return 1 for each place that has a draw, and 0 for the empty ones."""
         return np.ones(n_draws) if self.layout is None else (self.layout >= 0).astype(np.float64)
-
-    def to_arrays(self, name: str) -> dict[str, Any]:
-        """Return what is stored."""
-        arrays: dict[str, Any] = {f"{name}_size": np.array([self.size])}
-        if self.layout is not None:
-            arrays[f"{name}_layout"] = self.layout
-        if self.basis is not None:
-            arrays[f"{name}_basis"] = self.basis
-        return arrays
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, Any], name: str) -> Units:
-        """Return what `to_arrays` stored."""
-        size = int(arrays[f"{name}_size"][0])
-        return cls(size, arrays.get(f"{name}_layout"), arrays.get(f"{name}_basis"))
 
 
 def _lengths(chain: IntArray) -> list[int]:

@@ -118,14 +118,10 @@ class Estimate(ABC):
         """Return the log predictive density of each guess without the release, up to a constant."""
 
     def errors(
-        self,
-        block: Any,  # noqa: ARG002
-        shape: Shape,  # noqa: ARG002
-        within: FloatArray,  # noqa: ARG002
-        totals: FloatArray | None,  # noqa: ARG002
+        self, block: Any, shape: Shape, within: FloatArray, totals: FloatArray | None
     ) -> tuple[ModelErrors, ...]:
-        """Return the Monte-Carlo errors of each independent part; see `table_errors`."""
-        return ()
+        """Return the Monte-Carlo errors of each independent set of draws; see `table_errors`."""
+        return _errors_by_draws(self.error_sets, block, shape, within, totals)
 
     def worst_weights(self) -> tuple[FloatArray, FloatArray]:
         """Return ESS and k̂ where no error is known: those of the release's own weights."""
@@ -209,7 +205,7 @@ def _with_prior(
     return table_errors(block, replace(sets, signs=signs), within, totals, shape, 0.0)
 
 
-def errors_by_draws(
+def _errors_by_draws(
     parts: tuple[ErrorSets, ...],
     block: ModelBlock,
     shape: Shape,

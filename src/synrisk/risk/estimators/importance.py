@@ -31,10 +31,8 @@ from synrisk.risk.estimators.estimate import (
     Estimate,
     Estimator,
     Finding,
-    ModelErrors,
     Request,
     Shape,
-    errors_by_draws,
     units_of,
 )
 from synrisk.synthesis.fitted_model import Model
@@ -64,12 +62,6 @@ class Importance(Estimate):
         signs = [[-float(len(log_g)), *[1.0] * len(log_g)]]
         khat = np.array([[np.nan, *self.release_khat]])
         return (ErrorSets.of([self.draws], factors, signs, (0, 0), self.units, khat),)
-
-    def errors(
-        self, block: ModelBlock, shape: Shape, within: FloatArray, totals: FloatArray | None
-    ) -> tuple[ModelErrors, ...]:
-        """Return the Monte-Carlo errors of each independent part; see `table_errors`."""
-        return errors_by_draws(self.error_sets, block, shape, within, totals)
 
     @property
     def has_known_error(self) -> bool:

@@ -22,10 +22,8 @@ from synrisk.risk.estimators.estimate import (
     Estimate,
     Estimator,
     Finding,
-    ModelErrors,
     Request,
     Shape,
-    errors_by_draws,
     units_of,
 )
 from synrisk.synthesis.fitted_model import Model
@@ -64,12 +62,6 @@ class Stacked(Estimate):
             )
             for number, (draws, sign, own) in enumerate(zip(sets, signs, self.units, strict=True))
         )
-
-    def errors(
-        self, block: ModelBlock, shape: Shape, within: FloatArray, totals: FloatArray | None
-    ) -> tuple[ModelErrors, ...]:
-        """Return the Monte-Carlo errors of each independent part; see `table_errors`."""
-        return errors_by_draws(self.error_sets, block, shape, within, totals)
 
     @property
     def release_ess(self) -> FloatArray:
