@@ -25,7 +25,7 @@ from synrisk.models.priors import Conjugate, Exponential, Normal
 from synrisk.risk.diagnostics import ReliabilityWarning
 from synrisk.risk.guesses import Additive, AllLevels, Interval, Relative, Values
 from synrisk.risk.intruder_prior import TruthFactor
-from synrisk.synthesis.sampler import SynthesisWarning
+from synrisk.synthesis.datasets import SynthesisWarning
 from synrisk.synthesis.synthesizer import Synthesizer, fit
 from synrisk.utility import Utility, utility
 from synrisk.verdict.criteria import Criteria

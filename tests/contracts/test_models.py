@@ -10,8 +10,8 @@ from helpers.cells import ALPHA, CellEncoder, CellEstimate, CellModel, counts
 import synrisk as sr
 from synrisk.base.workers import Serial, workers
 from synrisk.risk.evaluate_block import evaluate
+from synrisk.synthesis.datasets import synthesize
 from synrisk.synthesis.release import read_release
-from synrisk.synthesis.sampler import synthesize
 
 FORMULAS = {
     "gaussian": "b ~ x + u",

@@ -44,7 +44,7 @@ from synrisk.risk.guesses import Grid, Guesses, Target, for_target, lay_out, str
 from synrisk.risk.intruder_prior import Prior
 from synrisk.risk.intruder_prior import prior as resolve_prior
 from synrisk.risk.release_checks import check_release
-from synrisk.synthesis.leaks import refuse_twins
+from synrisk.synthesis.leaks import refuse_leaks
 from synrisk.synthesis.release import Released, fingerprint, read_release
 from synrisk.synthesis.synthesizer import Synthesizer
 
@@ -272,7 +272,7 @@ def _prepare(asked: _Asked, synthetic: Any, stacked: Any, n_draws: int | None) -
     """Read the release, refuse it where it gives values away, and lay out the guesses."""
     synthesizer, positions = asked.synthesizer, asked.positions
     release = read_release(synthesizer.confidential, synthetic)
-    refuse_twins(synthesizer.confidential, release)
+    refuse_leaks(synthesizer.confidential, release)
     given_stacks = () if stacked is None else _stacks(synthesizer, stacked, len(release), n_draws)
     targets = [_target(synthesizer, name, positions) for name in synthesizer.plan.synthesized]
     laid = [(for_target(asked.strategies[target.name], target), target) for target in targets]

@@ -40,7 +40,7 @@ class Bins:
 
 
 @dataclass(frozen=True)
-class Discretion:
+class DisclosureRules:
     """What is told: everything inside, nothing of few records where a report is shared.
 
     Attributes

@@ -18,7 +18,7 @@ from synrisk.base.notes import Note
 from synrisk.core.measures import JOINT
 from synrisk.core.summary import TIE
 from synrisk.plots.view import Drawn, Numbers
-from synrisk.report.disclosure_control import FEW, Discretion
+from synrisk.report.disclosure_control import FEW, DisclosureRules
 from synrisk.report.pictures import MOST_VARIABLES, pictures
 from synrisk.report.usefulness import usefulness
 from synrisk.risk.estimators.estimate import Finding
@@ -81,27 +81,29 @@ def collect(
     title: str,
 ) -> dict[str, Any]:
     """Return all that the report says."""
-    told = Discretion(sharing, source.drawn.evaluation.synthesizer.n_records, source.n_datasets)
+    rules = DisclosureRules(
+        sharing, source.drawn.evaluation.synthesizer.n_records, source.n_datasets
+    )
     facts: dict[str, Any] = {
         "title": title,
         "kind": "sharing" if sharing else "inside",
         "date": datetime.now(UTC).date().isoformat(),
         "verdict": None if source.verdict is None else _verdict(source.verdict, sharing=sharing),
-        "in_short": _in_short(source, told),
-        "evaluated": _evaluated(source, told),
-        "summary": _summary(source, told),
-        "figures": pictures(source.drawn, release, told),
+        "in_short": _in_short(source, rules),
+        "evaluated": _evaluated(source, rules),
+        "summary": _summary(source, rules),
+        "figures": pictures(source.drawn, release, rules),
         "intruder": _intruder(source),
-        "guesses": [_guesses(source, axis, told) for axis in range(len(source.drawn.grids))],
-        "diagnostics": _diagnostics(source, told),
-        "release_check": _release_check(source, told),
+        "guesses": [_guesses(source, axis, rules) for axis in range(len(source.drawn.grids))],
+        "diagnostics": _diagnostics(source, rules),
+        "release_check": _release_check(source, rules),
         "models": _models(source),
         "versions": _versions(),
         "hashes": hashes,
-        "notes": [text for note in source.notes if (text := told.says(note)) is not None],
+        "notes": [text for note in source.notes if (text := rules.says(note)) is not None],
     }
     if source.utility is not None:
-        facts["utility"] = usefulness(source.utility, told)
+        facts["utility"] = usefulness(source.utility, rules)
     if not sharing:
         facts["riskiest"] = _riskiest(source)
     return facts
@@ -115,16 +117,16 @@ def _n_above(numbers: Numbers) -> int:
     return int((numbers.probability > numbers.prior * np.exp(TIE)).sum())
 
 
-def _in_short(source: Source, told: Discretion) -> list[str]:
+def _in_short(source: Source, rules: DisclosureRules) -> list[str]:
     """Return the plain numbers in sentences."""
     numbers = source.drawn.numbers(JOINT)
     n = len(numbers.probability)
-    if not told.describes(n):
-        few = FEW if n < told.least else f"fewer than {told.least_described:,}"
+    if not rules.describes(n):
+        few = FEW if n < rules.least else f"fewer than {rules.least_described:,}"
         return [f"Only {few} people were evaluated: no number about them can be shared."]
-    people = f"of {told.people(n)}"
+    people = f"of {rules.people(n)}"
     what = "the true value" if len(source.drawn.labels.names) == 1 else "all the true values"
-    before, after = number(told.usual(numbers.prior)), number(told.mean(numbers.probability))
+    before, after = number(rules.usual(numbers.prior)), number(rules.mean(numbers.probability))
     n_above, n_first = _n_above(numbers), int((numbers.rank == 1).sum())
     moved = (
         f"Before the release, {what} had a probability of {before} on average to an intruder who "
@@ -132,24 +134,24 @@ def _in_short(source: Source, told: Discretion) -> list[str]:
     )
     return [
         moved,
-        f"For {told.count(n_above, n)} {people} the release made {what} more probable.",
-        f"For {told.count(n_first, n)} {people} the truth is the intruder's one best guess.",
+        f"For {rules.count(n_above, n)} {people} the release made {what} more probable.",
+        f"For {rules.count(n_first, n)} {people} the truth is the intruder's one best guess.",
     ]
 
 
-def _evaluated(source: Source, told: Discretion) -> dict[str, Any]:
+def _evaluated(source: Source, rules: DisclosureRules) -> dict[str, Any]:
     drawn = source.drawn
     n = len(drawn.labels.records)
     return {
         "variables": list(drawn.labels.names),
         "with_figures": list(drawn.labels.names[:MOST_VARIABLES]),
-        "records": told.size(n),
-        "all_records": n == told.n_records,
+        "records": rules.size(n),
+        "all_records": n == rules.n_records,
         "n_datasets": source.n_datasets,
     }
 
 
-def _summary(source: Source, told: Discretion) -> list[dict[str, Any]]:
+def _summary(source: Source, rules: DisclosureRules) -> list[dict[str, Any]]:
     drawn = source.drawn
     rows = []
     for of in (JOINT, *drawn.labels.names):
@@ -157,36 +159,36 @@ def _summary(source: Source, told: Discretion) -> list[dict[str, Any]]:
         n = len(numbers.probability)
         row: dict[str, Any] = {
             "of": "all together" if of == JOINT else of,
-            "n_records": told.size(n),
-            "prior": told.usual(numbers.prior),
-            "mean": told.mean(numbers.probability),
-            "median": told.quantile(numbers.probability, 0.5),
-            "q95": told.quantile(numbers.probability, 0.95),
-            "mean_lift": told.mean(numbers.lift),
-            "n_above_prior": _count(_n_above(numbers), n, told),
-            "n_best": _count(int((numbers.rank == 1).sum()), n, told),
-            "mean_difference": None if of == JOINT else _mean_difference(drawn, of, told),
+            "n_records": rules.size(n),
+            "prior": rules.usual(numbers.prior),
+            "mean": rules.mean(numbers.probability),
+            "median": rules.quantile(numbers.probability, 0.5),
+            "q95": rules.quantile(numbers.probability, 0.95),
+            "mean_lift": rules.mean(numbers.lift),
+            "n_above_prior": _count(_n_above(numbers), n, rules),
+            "n_best": _count(int((numbers.rank == 1).sum()), n, rules),
+            "mean_difference": None if of == JOINT else _mean_difference(drawn, of, rules),
         }
-        if not told.sharing:
+        if not rules.sharing:
             row["max"] = float(numbers.probability.max())
         rows.append(row)
     return rows
 
 
-def _count(n: int, total: int, told: Discretion) -> str:
+def _count(n: int, total: int, rules: DisclosureRules) -> str:
     """Return how many of the records; a dash where nothing about so few is told."""
-    return told.count(n, total) if told.describes(total) else "–"
+    return rules.count(n, total) if rules.describes(total) else "–"
 
 
-def _mean_difference(drawn: Drawn, of: str, told: Discretion) -> float | None:
+def _mean_difference(drawn: Drawn, of: str, rules: DisclosureRules) -> float | None:
     """Return the mean distance of the best guess, unless few records make it what it is."""
     off = drawn.difference(drawn.labels.axis(of))
     n_off = int((off > 0).sum())
     if bool(np.isin(off, (0.0, 1.0)).all()):  # the mean is a count
-        if not told.describes(len(off)) or not told.tells(n_off, len(off)):
+        if not rules.describes(len(off)) or not rules.tells(n_off, len(off)):
             return None
-        return told.rounded(n_off) / len(off)
-    return told.mean(off) if n_off >= told.least else None
+        return rules.rounded(n_off) / len(off)
+    return rules.mean(off) if n_off >= rules.least else None
 
 
 def _intruder(source: Source) -> dict[str, Any]:
@@ -220,12 +222,12 @@ def _prior(prior: Prior) -> str:
     )
 
 
-def _guesses(source: Source, axis: int, told: Discretion) -> dict[str, Any]:
+def _guesses(source: Source, axis: int, rules: DisclosureRules) -> dict[str, Any]:
     """Return how one variable's guesses are laid out, in its own units."""
     drawn = source.drawn
     grid, name = drawn.grids[axis], drawn.labels.names[axis]
     per_record = grid.present.sum(axis=1).astype(np.float64)
-    usual, mean = told.common(per_record), told.mean(per_record)
+    usual, mean = rules.common(per_record), rules.mean(per_record)
     n_guesses = f"{usual:.0f}" if usual is not None else "–"
     if usual is None and mean is not None:
         n_guesses = f"{mean:.1f} on average"
@@ -233,14 +235,14 @@ def _guesses(source: Source, axis: int, told: Discretion) -> dict[str, Any]:
     family = drawn.labels.families[axis]
     if not grid.around_truth and not family.is_continuous and not grid.n_replaced:
         lines.append("The same for every person: every level or value that was listed.")
-    elif len(grid.values) < told.least:
+    elif len(grid.values) < rules.least:
         lines.append(f"Of {FEW} people: nothing is told.")
     else:
-        lines += _reach(source, axis, told)
+        lines += _reach(source, axis, rules)
     return {"variable": name, "n_guesses": n_guesses, "lines": lines}
 
 
-def _reach(source: Source, axis: int, told: Discretion) -> list[str]:
+def _reach(source: Source, axis: int, rules: DisclosureRules) -> list[str]:
     """Return how far guesses go, on the variable's own scale and on others that it stands for."""
     drawn = source.drawn
     grid, name = drawn.grids[axis], drawn.labels.names[axis]
@@ -251,15 +253,15 @@ def _reach(source: Source, axis: int, told: Discretion) -> list[str]:
         own = "The same range for every person"
         n = len(truth)
         given_way = (
-            f"The truth took the place of the nearest guess for {told.count(grid.n_replaced, n)} "
-            f"of {told.people(n)}."
+            f"The truth took the place of the nearest guess for {rules.count(grid.n_replaced, n)} "
+            f"of {rules.people(n)}."
         )
-        if told.sharing:  # its ends may be the least and the largest of the confidential values
+        if rules.sharing:  # its ends may be the least and the largest of the confidential values
             return [f"{own}, chosen without the truth.", given_way]
         return [f"{own}: from {number(np.median(low))} to {number(np.median(high))}.", given_way]
-    lines = [_relative_to_truth(low, high, truth, told)]
-    first, middle, last = (told.quantile(values, 0.5) for values in (low, truth, high))
-    width = told.quantile(high - low, 0.5)
+    lines = [_relative_to_truth(low, high, truth, rules)]
+    first, middle, last = (rules.quantile(values, 0.5) for values in (low, truth, high))
+    width = rules.quantile(high - low, 0.5)
     if first is None or middle is None or last is None or width is None:
         return lines
     lines.append(
@@ -282,30 +284,30 @@ def _reach(source: Source, axis: int, told: Discretion) -> list[str]:
 
 
 def _relative_to_truth(
-    low: FloatArray, high: FloatArray, truth: FloatArray, told: Discretion
+    low: FloatArray, high: FloatArray, truth: FloatArray, rules: DisclosureRules
 ) -> str:
     """Return how guesses lie about the truth, by factor or distance where all have the same."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = [told.common(np.where(truth == 0, np.inf, end / truth)) for end in (low, high)]
+        ratios = [rules.common(np.where(truth == 0, np.inf, end / truth)) for end in (low, high)]
     factors = sorted(ratio for ratio in ratios if ratio is not None and np.isfinite(ratio))
     if len(factors) == len(ratios):
         return f"From {' to '.join(f'{f:.4g}' for f in factors)} times each person's own truth."
-    below, above = (told.common(apart) for apart in (truth - low, high - truth))
+    below, above = (rules.common(apart) for apart in (truth - low, high - truth))
     if below is not None and above is not None:
         return f"From {number(below)} below to {number(above)} above each person's own truth."
     return "About each person's own truth."
 
 
-def _diagnostics(source: Source, told: Discretion) -> list[dict[str, str]]:
+def _diagnostics(source: Source, rules: DisclosureRules) -> list[dict[str, str]]:
     """Return what is shaky; what the checks of the release found stands in a table of its own."""
     return [
-        {"what": what, "why": told.says(one.why) or "", "what_to_do": one.what_to_do}
+        {"what": what, "why": rules.says(one.why) or "", "what_to_do": one.what_to_do}
         for one in source.findings
-        if not one.is_failed_check and (what := told.says(one.what)) is not None
+        if not one.is_failed_check and (what := rules.says(one.what)) is not None
     ]
 
 
-def _release_check(source: Source, told: Discretion) -> dict[str, Any] | None:
+def _release_check(source: Source, rules: DisclosureRules) -> dict[str, Any] | None:
     if source.checks is None:
         return None
     distance = [
@@ -313,7 +315,7 @@ def _release_check(source: Source, told: Discretion) -> dict[str, Any] | None:
             "variable": one.variable,
             "dataset": one.dataset,
             # It moves with one record by more than steps of a mean would hide.
-            "d2": None if told.sharing else _finite(one.d2),
+            "d2": None if rules.sharing else _finite(one.d2),
             "df": one.df,
             "result": _fit_result(one.p_smaller),
         }
@@ -323,9 +325,9 @@ def _release_check(source: Source, told: Discretion) -> dict[str, Any] | None:
         {
             "dataset": one.dataset,
             "n_rows": f"{one.n_rows:,}",
-            "exact": told.count(one.exact, one.n_rows),
-            "near": told.count(one.near, one.n_rows),
-            "near_own": told.count(int(one.near_own), one.n_rows),
+            "exact": rules.count(one.exact, one.n_rows),
+            "near": rules.count(one.near, one.n_rows),
+            "near_own": rules.count(int(one.near_own), one.n_rows),
             "result": "too many: were rows copied?" if one.are_too_many else "as expected",
         }
         for one in source.checks.copied_rows
@@ -334,9 +336,9 @@ def _release_check(source: Source, told: Discretion) -> dict[str, Any] | None:
         {
             "variable": one.variable,
             "dataset": one.dataset,
-            "n_rows": told.size(one.n_rows),
-            "agree": told.count(one.agree, one.n_rows),
-            "expected": told.count(round(one.expected), one.n_rows),
+            "n_rows": rules.size(one.n_rows),
+            "agree": rules.count(one.agree, one.n_rows),
+            "expected": rules.count(round(one.expected), one.n_rows),
             "result": "too many: was the column copied?" if one.is_too_often else "as expected",
         }
         for one in source.checks.agreements

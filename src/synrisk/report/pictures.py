@@ -11,7 +11,7 @@ from synrisk.base.arrays import FloatArray
 from synrisk.core.measures import JOINT
 from synrisk.data.schema import Factor
 from synrisk.plots.view import Drawn, Numbers
-from synrisk.report.disclosure_control import Bins, Discretion, pooled_levels
+from synrisk.report.disclosure_control import Bins, DisclosureRules, pooled_levels
 from synrisk.synthesis.release import Released
 
 MOST_VARIABLES = 12  # with pictures of their own
@@ -19,17 +19,17 @@ _MOST_RANK_BARS = 60
 
 
 def pictures(
-    drawn: Drawn, release: Sequence[Released] | None, told: Discretion
+    drawn: Drawn, release: Sequence[Released] | None, rules: DisclosureRules
 ) -> list[dict[str, Any]]:
     """Return the pictures in order, each with a title, a caption and the numbers that it shows."""
     names = drawn.labels.names[:MOST_VARIABLES]
     of_all = (JOINT,) if len(drawn.labels.names) == 1 else (JOINT, *names)
-    made = [_probability(drawn.numbers(of), _said(drawn, of), told) for of in of_all]
-    made.append(_exceedance(drawn, of_all, told))
-    made.append(_ranks(drawn.numbers(JOINT), _said(drawn, JOINT), told))
-    made += [_difference(drawn, axis, told) for axis in range(len(names))]
+    made = [_probability(drawn.numbers(of), _said(drawn, of), rules) for of in of_all]
+    made.append(_exceedance(drawn, of_all, rules))
+    made.append(_ranks(drawn.numbers(JOINT), _said(drawn, JOINT), rules))
+    made += [_difference(drawn, axis, rules) for axis in range(len(names))]
     if release is not None:
-        made += [_distribution(drawn, axis, release, told) for axis in range(len(names))]
+        made += [_distribution(drawn, axis, release, rules) for axis in range(len(names))]
     return [one for one in made if one is not None]
 
 
@@ -50,18 +50,18 @@ def _json(bins: Bins, n: str) -> dict[str, Any]:
     }
 
 
-def _probability_bins(numbers: Numbers, told: Discretion) -> Bins | None:
+def _probability_bins(numbers: Numbers, rules: DisclosureRules) -> Bins | None:
     # Edges are laid from the prior, so that no bar lies across it.
-    prior = told.common(numbers.prior)
+    prior = rules.common(numbers.prior)
     anchor = float(f"{numbers.prior.mean():.2g}") if prior is None else prior
-    return told.bins(numbers.probability, anchor=anchor, low=0.0)
+    return rules.bins(numbers.probability, anchor=anchor, low=0.0)
 
 
-def _probability(numbers: Numbers, said: str, told: Discretion) -> dict[str, Any] | None:
-    bins = _probability_bins(numbers, told)
+def _probability(numbers: Numbers, said: str, rules: DisclosureRules) -> dict[str, Any] | None:
+    bins = _probability_bins(numbers, rules)
     if bins is None:
         return None
-    prior = told.common(numbers.prior)
+    prior = rules.common(numbers.prior)
     line = (
         "the dashed line is the prior, the probability before the release"
         if prior is not None
@@ -76,18 +76,20 @@ def _probability(numbers: Numbers, said: str, told: Discretion) -> dict[str, Any
         "x": "posterior probability of the truth",
         "whole": False,
         "y": "density of people",
-        "line": told.usual(numbers.prior),
+        "line": rules.usual(numbers.prior),
         "line_label": "prior" if prior is not None else "mean prior",
-        **_json(bins, told.size(len(numbers.probability))),
+        **_json(bins, rules.size(len(numbers.probability))),
     }
 
 
-def _exceedance(drawn: Drawn, of_all: Sequence[str], told: Discretion) -> dict[str, Any] | None:
+def _exceedance(
+    drawn: Drawn, of_all: Sequence[str], rules: DisclosureRules
+) -> dict[str, Any] | None:
     """Return how many are over a threshold, at the edges of the bars of the probabilities."""
     curves = []
     for of in of_all[:7]:
         numbers = drawn.numbers(of)
-        prior, bins = told.common(numbers.prior), _probability_bins(numbers, told)
+        prior, bins = rules.common(numbers.prior), _probability_bins(numbers, rules)
         if prior is None or bins is None or len(bins.counts) < 2:
             continue
         over = np.cumsum(bins.counts[::-1])[::-1] / bins.counts.sum()
@@ -100,7 +102,7 @@ def _exceedance(drawn: Drawn, of_all: Sequence[str], told: Discretion) -> dict[s
         )
     if not curves:
         return None
-    cut_off = " Curves end where too few people are left to be shown." if told.sharing else ""
+    cut_off = " Curves end where too few people are left to be shown." if rules.sharing else ""
     return {
         "kind": "exceedance",
         "title": "How many are over a threshold",
@@ -109,17 +111,17 @@ def _exceedance(drawn: Drawn, of_all: Sequence[str], told: Discretion) -> dict[s
         f"whose lift is larger. At 1 the release told nothing.{cut_off}",
         "x": "lift: probability after the release over before",
         "y": "share of people over it (log scale)",
-        "n": told.size(len(drawn.labels.records)),
+        "n": rules.size(len(drawn.labels.records)),
         "curves": curves,
     }
 
 
-def _ranks(numbers: Numbers, said: str, told: Discretion) -> dict[str, Any] | None:
+def _ranks(numbers: Numbers, said: str, rules: DisclosureRules) -> dict[str, Any] | None:
     # Few records with more guesses than others would show by the axis.
-    most = int(np.sort(numbers.n_guesses)[-min(told.least, len(numbers.n_guesses))])
-    width = -(-most // told.most_bars(len(numbers.rank), _MOST_RANK_BARS))
+    most = int(np.sort(numbers.n_guesses)[-min(rules.least, len(numbers.n_guesses))])
+    width = -(-most // rules.most_bars(len(numbers.rank), _MOST_RANK_BARS))
     edges = 0.5 + width * np.arange(-(-most // width) + 1, dtype=np.float64)
-    bins = told.pooled(numbers.rank, edges)
+    bins = rules.pooled(numbers.rank, edges)
     if bins is None:
         return None
     return {
@@ -131,13 +133,13 @@ def _ranks(numbers: Numbers, said: str, told: Discretion) -> dict[str, Any] | No
         "x": "rank of the truth among the guesses",
         "whole": True,
         "y": "density of people",
-        "line": told.usual((numbers.n_guesses + 1) / 2.0),
+        "line": rules.usual((numbers.n_guesses + 1) / 2.0),
         "line_label": "if the order were random",
-        **_json(bins, told.size(len(numbers.rank))),
+        **_json(bins, rules.size(len(numbers.rank))),
     }
 
 
-def _difference(drawn: Drawn, axis: int, told: Discretion) -> dict[str, Any] | None:
+def _difference(drawn: Drawn, axis: int, rules: DisclosureRules) -> dict[str, Any] | None:
     name, family = drawn.labels.names[axis], drawn.labels.families[axis]
     off = drawn.difference(axis)
     common = {
@@ -147,9 +149,9 @@ def _difference(drawn: Drawn, axis: int, told: Discretion) -> dict[str, Any] | N
     }
     if not family.is_ordered:
         right = int((off == 0).sum())
-        if not told.tells(right, len(off)) or not told.describes(len(off)):
+        if not rules.tells(right, len(off)) or not rules.describes(len(off)):
             return None
-        counts = np.array([told.rounded(right), told.rounded(len(off) - right)])
+        counts = np.array([rules.rounded(right), rules.rounded(len(off) - right)])
         shares = [float(f"{share:.4g}") for share in counts / counts.sum()]
         return {
             **common,
@@ -157,15 +159,15 @@ def _difference(drawn: Drawn, axis: int, told: Discretion) -> dict[str, Any] | N
             "caption": "How to read it: for how many people the most probable level is the truth.",
             "x": "the best guess is …",
             "y": "share of people",
-            "n": told.size(len(off)),
+            "n": rules.size(len(off)),
             "levels": ["the truth", "another level"],
             "confidential": shares,
             "synthetic": [],
         }
     bins = (
-        told.bins(off, low=0.0)
+        rules.bins(off, low=0.0)
         if family.is_continuous
-        else told.pooled(off, _whole_edges(off, told))
+        else rules.pooled(off, _whole_edges(off, rules))
     )
     if bins is None:
         return None
@@ -177,23 +179,23 @@ def _difference(drawn: Drawn, axis: int, told: Discretion) -> dict[str, Any] | N
         "guesses reach.",
         "x": f"|best guess − truth| of {name}",
         "whole": not family.is_continuous,
-        **_json(bins, told.size(len(off))),
+        **_json(bins, rules.size(len(off))),
     }
 
 
-def _whole_edges(values: FloatArray, told: Discretion) -> FloatArray:
+def _whole_edges(values: FloatArray, rules: DisclosureRules) -> FloatArray:
     """Return an edge between whole numbers, from the `least`-th smallest to the largest such."""
     ordered = np.sort(values)
-    first = min(told.least, len(values)) - 1
+    first = min(rules.least, len(values)) - 1
     low, high = int(ordered[first]), int(ordered[len(values) - 1 - first])
     low, high = min(low, high), max(low, high)
-    width = -(-(high - low + 1) // told.most_bars(len(values), _MOST_RANK_BARS))
+    width = -(-(high - low + 1) // rules.most_bars(len(values), _MOST_RANK_BARS))
     n_bars = -(-(high - low + 1) // width)
     return low - 0.5 + width * np.arange(n_bars + 1, dtype=np.float64)
 
 
 def _distribution(
-    drawn: Drawn, axis: int, release: Sequence[Released], told: Discretion
+    drawn: Drawn, axis: int, release: Sequence[Released], rules: DisclosureRules
 ) -> dict[str, Any] | None:
     name, family = drawn.labels.names[axis], drawn.labels.families[axis]
     variable = drawn.labels.variables[axis]
@@ -208,12 +210,12 @@ def _distribution(
         "line": None,
     }
     if isinstance(variable, Factor):
-        return _levels(own, datasets, variable, common, told)
+        return _levels(own, datasets, variable, common, rules)
     values = own.astype(np.float64)
     bins = (
-        told.bins(values)
+        rules.bins(values)
         if family.is_continuous
-        else told.pooled(values, _whole_edges(values, told))
+        else rules.pooled(values, _whole_edges(values, rules))
     )
     if bins is None:
         return None
@@ -225,18 +227,22 @@ def _distribution(
         "y": "density of records",
         "whole": not family.is_continuous,
         "synthetic": [[float(f"{s:.4g}") for s in one / one.sum()] for one in outlines],
-        **_json(bins, told.size(len(own))),
+        **_json(bins, rules.size(len(own))),
     }
 
 
 def _levels(
-    own: Any, datasets: Sequence[Any], variable: Factor, common: dict[str, Any], told: Discretion
+    own: Any,
+    datasets: Sequence[Any],
+    variable: Factor,
+    common: dict[str, Any],
+    rules: DisclosureRules,
 ) -> dict[str, Any] | None:
-    if not told.describes(len(own)):
+    if not rules.describes(len(own)):
         return None
     sizes = np.bincount(own, minlength=len(variable.levels)).tolist()
-    codes = pooled_levels(sizes, told.least if told.sharing else 0)
-    counts = np.array([told.rounded(sum(sizes[code] for code in members)) for members in codes])
+    codes = pooled_levels(sizes, rules.least if rules.sharing else 0)
+    counts = np.array([rules.rounded(sum(sizes[code] for code in members)) for members in codes])
     labels = [
         str(variable.levels[members[0]]) if len(members) == 1 else f"({len(members)} pooled)"
         for members in codes
@@ -249,7 +255,7 @@ def _levels(
         "kind": "levels",
         "x": "level",
         "y": "share of records",
-        "n": told.size(len(own)),
+        "n": rules.size(len(own)),
         "levels": labels,
         "confidential": [float(f"{share:.4g}") for share in counts / counts.sum()],
         "synthetic": synthetic,

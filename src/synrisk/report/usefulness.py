@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from synrisk.report.disclosure_control import Discretion
+from synrisk.report.disclosure_control import DisclosureRules
 from synrisk.utility import Utility
 from synrisk.utility.intervals import UNCHANGED
 from synrisk.verdict.verdict import LEAST_SHARED
@@ -30,13 +30,13 @@ _OVERLAP = 0.2
 _COPY = 1e-6  # of a ratio: rounding
 
 
-def usefulness(utility: Utility, told: Discretion) -> dict[str, Any]:
+def usefulness(utility: Utility, rules: DisclosureRules) -> dict[str, Any]:
     """Return what is told of a utility."""
     facts: dict[str, Any] = {
         "level": f"{100 * utility.level:g} %",
         "parameters": utility.parameters,
     }
-    return facts | (_shared(utility) if told.sharing else _inside(utility))
+    return facts | (_shared(utility) if rules.sharing else _inside(utility))
 
 
 def _shared(utility: Utility) -> dict[str, Any]:
@@ -140,8 +140,8 @@ def _times_chance(table: pd.DataFrame) -> list[float]:
 
 def _touched(utility: Utility) -> list[tuple[str, pd.DataFrame]]:
     """Return the analyses with those of their estimates that synthesis touched."""
-    told = utility.intervals[utility.intervals["rule"] != UNCHANGED]
-    return [(str(name), part) for name, part in told.groupby(level="analysis", sort=False)]
+    rules = utility.intervals[utility.intervals["rule"] != UNCHANGED]
+    return [(str(name), part) for name, part in rules.groupby(level="analysis", sort=False)]
 
 
 def _propensity(utility: Utility) -> list[dict[str, Any]]:

@@ -253,14 +253,14 @@ def check_release(
     """Compare the fits to the confidential and to each synthetic dataset, and look for copies."""
     rows = []
     for model in synthesizer.models:
-        own, df = synthesizer.given.moments(model, None, executor), len(model.posterior.names)
+        own, df = synthesizer.refits.moments(model, None, executor), len(model.posterior.names)
         for number, dataset in enumerate(release, 1):
             alone = None
             # Too few or too odd rows have no fit of their own: nothing to compare. Fewer rows than
             # parameters have one by the prior alone.
             if own is not None and len(dataset.columns[model.regression.response]) >= df:
                 with contextlib.suppress(SynriskError):
-                    alone = synthesizer.given.moments(model, dataset, executor)
+                    alone = synthesizer.refits.moments(model, dataset, executor)
             d2 = _distance(own, alone)
             name = model.regression.response
             rows.append(Distance(name, number, d2, float(df), float(chdtr(df, d2))))
@@ -451,7 +451,7 @@ def _chance(
     """Return how many rows the model would give `truth`, and the standard deviation of that."""
     regression, draws = model.regression, model.posterior
     log_density = regression.distribution.log_density
-    matrix = synthesizer.given.design(model, dataset)[rows]
+    matrix = synthesizer.refits.design(model, dataset)[rows]
     y = regression.on_model_scale(truth)
     # Draws by their weight, the parameters being as uncertain as they are.
     steps = (np.arange(_N_CHANCES) + 0.5) / _N_CHANCES

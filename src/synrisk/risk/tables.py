@@ -230,7 +230,7 @@ def ranking_table(
 
 
 def all_ranks(log_p: FloatArray) -> FloatArray:
-    """Return the rank of every cell, 1 the most probable, by the rule of `result.rank_of`."""
+    """Return the rank of every cell, 1 the most probable, ties sharing the average."""
     ordered = np.sort(log_p)
     above = len(ordered) - np.searchsorted(ordered, log_p + TIE, side="right")
     below = np.searchsorted(ordered, log_p - TIE, side="left")

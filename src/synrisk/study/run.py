@@ -42,7 +42,7 @@ from synrisk.study.folder import (
     writing,
 )
 from synrisk.synthesis.confidential import Confidential
-from synrisk.synthesis.sampler import SynthesisWarning
+from synrisk.synthesis.datasets import SynthesisWarning
 from synrisk.synthesis.synthesizer import Synthesizer, fit
 from synrisk.utility import Utility, utility
 from synrisk.verdict.criteria import Criteria

@@ -1,4 +1,4 @@
-"""The twin guard: a released column that gives a synthesized one away makes every risk void.
+"""The guard against leaks: a released column that gives a synthesized one away makes every risk void.
 
 A column C gives a variable V away where it determines V by more than chance: as a recoding, as a
 function of fewer groups, or as a monotone transform, a few records excepted. The chance is that of
@@ -33,7 +33,7 @@ _EXACT = 1e-9  # how far from 1 a transform's correlation may be
 _SAME_ROWS = 0.99  # the share of equal values that shows rows to be in the same order
 
 
-def refuse_twins(confidential: Confidential, release: Sequence[Released]) -> None:
+def refuse_leaks(confidential: Confidential, release: Sequence[Released]) -> None:
     """Raise if a released column gives a synthesized variable away."""
     for number, released in enumerate(release, 1):
         candidates = [c for c in released.frame.columns if c not in confidential.plan.synthesized]

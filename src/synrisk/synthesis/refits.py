@@ -45,7 +45,7 @@ def rows_of_records(confidential: Confidential, design: Design, regression: Regr
 
 
 @dataclass(frozen=True, repr=False)
-class Conditioning:
+class Refits:
     """The posteriors of models given other rows.
 
     Attributes

@@ -36,14 +36,14 @@ from synrisk.models.plan import Plan, Regression
 from synrisk.models.posterior import Posterior, parameter_names
 from synrisk.models.priors import PriorSpec, check_prior
 from synrisk.synthesis.confidential import Confidential
+from synrisk.synthesis.datasets import synthesize
 from synrisk.synthesis.draws import bambi
 from synrisk.synthesis.draws.arviz import inference_table, is_inference
-from synrisk.synthesis.draws.interchange import read_draws, split_rename
+from synrisk.synthesis.draws.draw_tables import read_draws, split_rename
 from synrisk.synthesis.fitted_model import Model, describe_models, saturation_notes
-from synrisk.synthesis.leaks import refuse_twins
-from synrisk.synthesis.refits import Conditioning, rows_of_records
+from synrisk.synthesis.leaks import refuse_leaks
+from synrisk.synthesis.refits import Refits, rows_of_records
 from synrisk.synthesis.release import read_release
-from synrisk.synthesis.sampler import synthesize
 from synrisk.synthesis.synthesizer_file import (
     models_from_contents,
     models_to_contents,
@@ -98,7 +98,7 @@ class Synthesizer:
             A table of draws for each regression, in the same order or by response: a row a draw, a
             column a parameter, in the names of rstanarm, brms, CmdStan or formulaic; a frame, a
             file (CSV, Parquet, RDS or RData), or an object of ArviZ (InferenceData, DataTree, or
-            its posterior group). Columns of bookkeeping (``BOOKKEEPING`` in `interchange`) are
+            its posterior group). Columns of bookkeeping (``BOOKKEEPING`` in `draw_tables`) are
             dropped, and those that hold a value for each record (``mu``, ``log_lik``). A column
             ``weight`` (or ``.log_weight``) weighs the draws. Where a column tells the chains
             (``.chain``), draws are put in the order of chain and iteration: of draws of one joint
@@ -278,7 +278,7 @@ class Synthesizer:
             datasets = synthesize(
                 self.confidential, self.models, int(m), checked_seed(seed), opened
             )
-        refuse_twins(self.confidential, read_release(self.confidential, datasets))
+        refuse_leaks(self.confidential, read_release(self.confidential, datasets))
         return datasets
 
     def refit(self, synthetic: TableLike, *, executor: Any = None) -> dict[str, Refit]:
@@ -308,14 +308,14 @@ class Synthesizer:
         team = workers(executor)
         with team.open() as opened:
             return {
-                model.regression.response: self.given.refit(model, released, opened)
+                model.regression.response: self.refits.refit(model, released, opened)
                 for model in self.models
             }
 
     @property
-    def given(self) -> Conditioning:
+    def refits(self) -> Refits:
         """The models' posteriors given other rows."""
-        return Conditioning(self.confidential, self.memory)
+        return Refits(self.confidential, self.memory)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synrisk.base.notes import Count, for_anyone, for_inside
-from synrisk.report.disclosure_control import Discretion, pooled_levels
+from synrisk.report.disclosure_control import DisclosureRules, pooled_levels
 
-SHARED = Discretion(sharing=True, n_records=500)
-INSIDE = Discretion(sharing=False, n_records=500)
+SHARED = DisclosureRules(sharing=True, n_records=500)
+INSIDE = DisclosureRules(sharing=False, n_records=500)
 
 
 def sample(n, seed=0):
@@ -49,9 +49,9 @@ def test_quantiles_are_of_ten_records_and_not_of_fewer_beyond():
     values = sample(200)
     ordered = np.sort(values)
     assert INSIDE.quantile(values, 0.5) == np.quantile(values, 0.5)
-    told = SHARED.quantile(values, 0.5)
-    assert told not in values
-    assert ordered[80] < told < ordered[120]
+    rules = SHARED.quantile(values, 0.5)
+    assert rules not in values
+    assert ordered[80] < rules < ordered[120]
     assert SHARED.quantile(values, 0.95) is not None
     assert SHARED.quantile(values[:199], 0.95) is None
     assert SHARED.quantile(values[:99], 0.5) is None
@@ -59,8 +59,8 @@ def test_quantiles_are_of_ten_records_and_not_of_fewer_beyond():
 
 def test_a_mean_is_told_in_steps_of_ten_records_and_not_of_few():
     values = 1.0 + 0.1 * sample(400)
-    told = SHARED.mean(values)
-    assert told == pytest.approx(round(values.mean() / 0.05) * 0.05)  # 10 / 400, rounded up
+    rules = SHARED.mean(values)
+    assert rules == pytest.approx(round(values.mean() / 0.05) * 0.05)  # 10 / 400, rounded up
     assert SHARED.mean(values[:99]) is None
     assert SHARED.mean(np.ones(100)) == 1.0
     assert INSIDE.mean(values) == values.mean()
@@ -184,7 +184,7 @@ def test_of_a_note_the_counts_are_told_as_counts_are(note, said):
 def test_with_m_datasets_one_record_moves_m_times_as_much():
     rng = np.random.default_rng(0)
     values = rng.uniform(0.05, 0.15, 5000)
-    one, five = (Discretion(sharing=True, n_records=5000, n_datasets=m) for m in (1, 5))
+    one, five = (DisclosureRules(sharing=True, n_records=5000, n_datasets=m) for m in (1, 5))
     assert one.count(43, 5000) == "about 40"
     assert five.count(43, 5000) == "fewer than 50"
     assert five.count(4_960, 5000) == "all but fewer than 50"
@@ -199,4 +199,4 @@ def test_with_m_datasets_one_record_moves_m_times_as_much():
     bars = five.bins(values)
     assert bars.counts.min() >= 250
     assert set(bars.counts % 250) == {0.0}
-    assert Discretion(sharing=False, n_records=5000, n_datasets=5).count(43, 5000) == "43"
+    assert DisclosureRules(sharing=False, n_records=5000, n_datasets=5).count(43, 5000) == "43"

@@ -166,8 +166,8 @@ def test_a_report_of_fewer_than_a_hundred_has_no_statistic(tmp_path):
         "Only fewer than 100 people were evaluated: no number about them can be shared."
     ]
     for row in facts["summary"]:
-        told = {key: value for key, value in row.items() if key not in ("of", "n_records")}
-        assert set(told.values()) == {None, "–"}
+        rules = {key: value for key, value in row.items() if key not in ("of", "n_records")}
+        assert set(rules.values()) == {None, "–"}
     assert all(row["d2"] is None for row in facts["release_check"]["distance"])
 
 
@@ -422,10 +422,10 @@ def test_notes_of_a_file_are_for_those_that_they_were_made_for(tmp_path):
     loaded = sr.AttributeRisk.load(tmp_path / "risk.nc")
     assert loaded.notes == risk.notes
     for kind in KINDS:
-        told = written(loaded, tmp_path, kind=kind)[1]["notes"]
-        assert told == written(risk, tmp_path, kind=kind)[1]["notes"]
-        assert "Known to anyone." in told
-        assert ("3 of 5,000 records." in told) == (kind == "inside")
+        rules = written(loaded, tmp_path, kind=kind)[1]["notes"]
+        assert rules == written(risk, tmp_path, kind=kind)[1]["notes"]
+        assert "Known to anyone." in rules
+        assert ("3 of 5,000 records." in rules) == (kind == "inside")
 
 
 def test_guesses_are_told_in_the_variables_own_units(tmp_path):

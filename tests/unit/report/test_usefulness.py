@@ -11,7 +11,7 @@ import pytest
 from helpers.cases import people
 
 import synrisk as sr
-from synrisk.report.disclosure_control import Discretion
+from synrisk.report.disclosure_control import DisclosureRules
 from synrisk.report.usefulness import usefulness
 
 RARE = "rare<level>"
@@ -43,14 +43,14 @@ def written(risk, folder, **options):
 def test_for_sharing_there_is_no_estimate_and_no_level(tmp_path):
     risk, utility, data = case()
     page, facts = written(risk, tmp_path, utility=utility)
-    told = json.dumps(facts["utility"])
+    rules = json.dumps(facts["utility"])
     assert 'id="utility"' in page
     assert "estimates" not in facts["utility"]
-    for text in (page, told):
+    for text in (page, rules):
         assert "rare" not in text.replace("rarest", "")
         for value in (8642.1357, data["b"].mean(), data["b"].std()):
             assert f"{value:.4g}" not in text
-    assert not re.search(r"\d", LIMITS.sub("", told))
+    assert not re.search(r"\d", LIMITS.sub("", rules))
 
 
 def test_no_note_on_the_utility_is_shared(tmp_path):
@@ -117,16 +117,16 @@ def test_trying_values_of_one_record_excludes_hardly_any(n, m):
     people = households.sample(n, random_state=5).reset_index(drop=True)
     release = sr.fit(HOUSEHOLD_PLAN, people, n_draws=100, seed=1).synthesize(m, seed=7)
 
-    def told(income, record):
+    def rules(income, record):
         tried = people.copy()
         tried.loc[record, "LogIncome"] = income
         return usefulness(
-            sr.utility(tried, release, regressions=HOUSEHOLD_PLAN), Discretion(True, n)
+            sr.utility(tried, release, regressions=HOUSEHOLD_PLAN), DisclosureRules(True, n)
         )
 
     for record in (3, people["LogIncome"].idxmin()):
-        truth = told(people.loc[record, "LogIncome"], record)
-        fits = [told(income, record) == truth for income in np.linspace(7.0, 14.0, 11)]
+        truth = rules(people.loc[record, "LogIncome"], record)
+        fits = [rules(income, record) == truth for income in np.linspace(7.0, 14.0, 11)]
         assert np.mean(fits) >= 0.9
 
 
@@ -137,12 +137,12 @@ def test_a_level_of_one_record_is_not_counted():
     release = sr.fit(plan, data, n_draws=100, seed=1).synthesize(m=2, seed=2)
     alone = data.astype({"r": str})
     alone.loc[17, "r"] = "zone"
-    told = [
+    rules = [
         usefulness(sr.utility(one, release, variables=["r", "x"], regressions=plan),
-                   Discretion(True, 240))
+                   DisclosureRules(True, 240))
         for one in (data, alone)
     ]  # fmt: skip
-    assert told[0] == told[1]
+    assert rules[0] == rules[1]
 
 
 def test_inside_there_are_all_estimates(tmp_path):

@@ -105,7 +105,7 @@ def fitted_at_guesses(
         return exact_within(request, reach)
     guesses = _rows_of_guesses(block)
     found = [
-        synthesizer.given.evidence(model, datasets, position, guesses, request.executor)
+        synthesizer.refits.evidence(model, datasets, position, guesses, request.executor)
         for datasets in ([], *([dataset] for dataset in request.release))
     ]
     return AtGuesses(

@@ -63,7 +63,7 @@ class ExactEstimator(Estimator):
 
 def exact_within(request: Request, reach: float) -> Exact:
     """Return nodes given everybody, and each dataset too, for guesses no further than `reach`."""
-    model, nodes = request.model, request.synthesizer.given.nodes
+    model, nodes = request.model, request.synthesizer.refits.nodes
     alone = nodes(model, None, reach, request.executor)
     stacked = (nodes(model, dataset, reach, request.executor) for dataset in request.release)
     return Exact(alone, tuple(stacked))

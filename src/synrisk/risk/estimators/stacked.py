@@ -132,7 +132,7 @@ class StackedEstimator(Estimator):
                 tuple(KernelDraws.of(family, given) for given in request.given_stacks),
                 tuple(Units.of_chains(given.chain, given.n_draws) for given in sets),
             )
-        refit = request.synthesizer.given.refit
+        refit = request.synthesizer.refits.refit
         refits = [refit(model, dataset, request.executor) for dataset in request.release]
         firsts = [refit.posterior.first(draws.n_draws) for refit in refits]
         coupled = draws.chain is None  # chains go their own ways

@@ -4,7 +4,7 @@ import pytest
 from helpers.cases import people
 
 import synrisk as sr
-from synrisk.synthesis.draws.interchange import BOOKKEEPING
+from synrisk.synthesis.draws.draw_tables import BOOKKEEPING
 
 RNG = np.random.default_rng(0)
 
