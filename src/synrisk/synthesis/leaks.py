@@ -1,4 +1,4 @@
-"""The guard against leaks: a released column that gives a synthesized one away makes every risk void.
+"""The guard against leaks: a released column that gives a synthesized one away voids every risk.
 
 A column C gives a variable V away where it determines V by more than chance: as a recoding, as a
 function of fewer groups, or as a monotone transform, a few records excepted. The chance is that of

@@ -1,7 +1,7 @@
 """Draws that somebody else made: tables of rstanarm, brms, CmdStan and plain names.
 
-Columns are matched to parameters by `parameter_names`. What is missing, left over or ambiguous is an
-error that lists both sides: nothing is guessed.
+Columns are matched to parameters by `parameter_names`. What is missing, left over or ambiguous is
+an error that lists both sides: nothing is guessed.
 """
 
 from __future__ import annotations
