@@ -167,11 +167,10 @@ class AttributeRisk:
         """
         return judge(
             criteria,
-            self._records,
-            self._result.prior_marginals,
-            self._labels.names,
+            tables.record_measures(self._result, self._grids, self._labels),
+            self._labels.records,
             self.release_check,
-            self._evaluation.synthesizer.n_records,
+            self.synthesizer.n_records,
             self.n_datasets,
         )
 

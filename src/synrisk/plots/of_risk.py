@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from synrisk.base.arrays import FloatArray
 from synrisk.base.errors import OptionError, got
+from synrisk.core.measures import JOINT
 from synrisk.data.frames import TableLike
-from synrisk.plots.view import JOINT, Drawn, cut, grouped
+from synrisk.plots.view import Drawn, cut, grouped
 from synrisk.risk.tables import joint_array
 from synrisk.synthesis.release import read_release
 

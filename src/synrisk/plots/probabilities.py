@@ -11,6 +11,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter
 
 from synrisk.base.arrays import BoolArray, FloatArray
 from synrisk.base.errors import counted
+from synrisk.core.measures import JOINT
 from synrisk.plots.density import draw_density, few_values
 from synrisk.plots.style import (
     BLUE,
@@ -27,7 +28,7 @@ from synrisk.plots.style import (
     shade,
     text,
 )
-from synrisk.plots.view import JOINT, MEASURES, Numbers
+from synrisk.plots.view import MEASURES, Numbers
 
 _MOST_BARS = 60
 _SAME = 1e-9  # priors closer than this, relatively, are one

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,13 @@ import pandas as pd
 
 from synrisk.base.arrays import BoolArray, FloatArray, IntArray
 from synrisk.base.errors import OptionError, got, nearest, one_of
+from synrisk.core.measures import JOINT, RecordMeasures
 from synrisk.core.summary import TIE, ErrorArrays, RiskArrays
 from synrisk.data.schema import Factor
 from synrisk.risk.evaluation import Evaluation
 from synrisk.risk.guesses import Grid
-from synrisk.risk.tables import Labels, difference
+from synrisk.risk.tables import Labels, difference, record_measures
 
-JOINT = "joint"
 MEASURES = {
     "probability": "probability of the truth",
     "lift": "lift (probability / prior)",
@@ -66,6 +67,11 @@ class Drawn:
         """Return `of` if it is "joint" or a synthesized variable, or raise."""
         return one_of("of=", of, (JOINT, *self.labels.names))
 
+    @cached_property
+    def measures(self) -> RecordMeasures:
+        """The measures of risk by record."""
+        return record_measures(self.result, self.grids, self.labels)
+
     def numbers(self, of: str) -> Numbers:
         """Return the numbers of the joint or of one variable."""
         result = self.result
@@ -94,12 +100,10 @@ class Drawn:
 
     def measure(self, measure: Any, of: str) -> FloatArray:
         """Return a measure of risk by record, or raise where there is none."""
-        if one_of("measure", measure, MEASURES) != "log_odds_range":
-            numbers = self.numbers(of)
-            return numbers.probability if measure == "probability" else numbers.lift
-        if of != JOINT:
-            raise OptionError("measure='log_odds_range' is of all variables together: of='joint'.")
-        values = self.result.log_odds_range
+        own = one_of("measure", measure, MEASURES)
+        if (of, own) not in self.measures:
+            raise OptionError(f"measure={own!r} is of all variables together: of='joint'.")
+        values = self.measures[of, own].value
         if not np.isfinite(values).any():
             raise OptionError(
                 "The range of log odds is not known: the joint grid is too large to be looked at "

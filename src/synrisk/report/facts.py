@@ -15,8 +15,9 @@ import pandas as pd
 
 from synrisk.base.arrays import FloatArray
 from synrisk.base.notes import Note
+from synrisk.core.measures import JOINT
 from synrisk.core.summary import TIE
-from synrisk.plots.view import JOINT, Drawn, Numbers
+from synrisk.plots.view import Drawn, Numbers
 from synrisk.report.disclosure_control import FEW, Discretion
 from synrisk.report.pictures import MOST_VARIABLES, pictures
 from synrisk.report.usefulness import usefulness

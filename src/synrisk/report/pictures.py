@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from synrisk.base.arrays import FloatArray
+from synrisk.core.measures import JOINT
 from synrisk.data.schema import Factor
-from synrisk.plots.view import JOINT, Drawn, Numbers
+from synrisk.plots.view import Drawn, Numbers
 from synrisk.report.disclosure_control import Bins, Discretion, pooled_levels
 from synrisk.synthesis.release import Released
 

@@ -13,6 +13,12 @@ import xarray as xr
 
 from synrisk.base.arrays import FloatArray
 from synrisk.base.errors import OptionError, got, listed, nearest
+from synrisk.core.measures import (
+    JOINT,
+    RecordMeasure,
+    RecordMeasures,
+    probability_and_lift,
+)
 from synrisk.core.summary import TIE, ErrorArrays, RiskArrays
 from synrisk.data.schema import Variable
 from synrisk.models.families import Family
@@ -77,6 +83,30 @@ def record_table(result: RiskArrays, grids: tuple[Grid, ...], labels: Labels) ->
         columns[f"best_guess_{name}"] = labels.decode(axis, guess)
         columns[f"abs_diff_{name}"] = difference(labels.families[axis], guess, truth)
     return pd.DataFrame(columns, index=labels.records)
+
+
+def record_measures(result: RiskArrays, grids: tuple[Grid, ...], labels: Labels) -> RecordMeasures:
+    """Return the measures by record that limits, plots and reports are about."""
+    rows = np.arange(len(labels.records))
+    errors = result.errors or ErrorArrays.unknown(len(rows), len(grids))
+    reliable, joint = errors.reliable, (result.prior, result.probability)
+    measures = [*probability_and_lift(JOINT, *joint, errors.mcse[:, 0], reliable)]
+    measures.append(
+        RecordMeasure(
+            "log_odds_range",
+            JOINT,
+            result.log_odds_range,
+            errors.range_mcse,
+            reliable,
+            *joint,
+            is_log=True,
+        )
+    )
+    for axis, grid in enumerate(grids):
+        before, after = result.prior_marginals[:, axis], result.marginals[axis][rows, grid.truth]
+        error = errors.mcse[:, 1 + axis]
+        measures += probability_and_lift(labels.names[axis], before, after, error, reliable)
+    return RecordMeasures(measures)
 
 
 def difference(family: Family, guess: FloatArray, truth: FloatArray) -> FloatArray:

@@ -13,9 +13,9 @@ import numpy as np
 from synrisk.base.errors import OptionError, SettingsError, got, listed, nearest
 from synrisk.data.toml import Section, read_settings
 
-Measure: TypeAlias = Literal["probability", "lift", "log_odds_range"]
+MeasureName: TypeAlias = Literal["probability", "lift", "log_odds_range"]
 
-_MEASURES: tuple[Measure, ...] = ("probability", "lift", "log_odds_range")
+_MEASURES: tuple[MeasureName, ...] = ("probability", "lift", "log_odds_range")
 KEYS = (*_MEASURES, "share", "variables", "unchecked_release")  # of a policy in TOML
 _UNCHECKED = ("refuse", "accept")
 _DEFAULTS = (("share", 0.0), ("unchecked_release", "refuse"))
@@ -101,7 +101,7 @@ class Criteria:
         return f"Criteria({', '.join(given)})"
 
     @property
-    def limits(self) -> dict[Measure, float]:
+    def limits(self) -> dict[MeasureName, float]:
         """The limits on the joint."""
         given = {measure: getattr(self, measure) for measure in _MEASURES}
         return {measure: limit for measure, limit in given.items() if limit is not None}

@@ -15,11 +15,11 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from synrisk.base.arrays import BoolArray, FloatArray
+from synrisk.base.arrays import BoolArray
 from synrisk.base.errors import OptionError, counted, got, listed, nearest
-from synrisk.core.summary import TIE
+from synrisk.core.measures import JOINT, RecordMeasure, RecordMeasures
 from synrisk.risk.release_checks import ReleaseChecks
-from synrisk.verdict.criteria import Criteria, Measure
+from synrisk.verdict.criteria import Criteria, MeasureName
 
 Outcome: TypeAlias = Literal["passed", "failed", "cannot be judged"]
 
@@ -78,7 +78,7 @@ class LimitReason(Reason):
     """
 
     of: str
-    measure: Measure
+    measure: MeasureName
     limit: float
     share: float
     n_records: int
@@ -308,9 +308,8 @@ class Verdict:
 
 def judge(
     criteria: Criteria,
-    records: pd.DataFrame,
-    prior_marginals: FloatArray,
-    variables: tuple[str, ...],
+    measures: RecordMeasures,
+    labels: pd.Index[Any],
     checks: ReleaseChecks | None,
     n_records: int,
     n_datasets: int = 1,
@@ -321,12 +320,10 @@ def judge(
     ----------
     criteria
         The limits.
-    records
-        A row an evaluated record, as `tables.record_table` has it.
-    prior_marginals
-        The prior probability of each variable's true value, ``(record, variable)``.
-    variables
-        The synthesized variables.
+    measures
+        What is limited, for each evaluated record.
+    labels
+        Of the evaluated records.
     checks
         What was found about the release, or None.
     n_records
@@ -338,6 +335,7 @@ def judge(
         raise OptionError(
             f"verdict takes criteria, such as Criteria(probability=0.2); got {got(criteria)}."
         )
+    variables = measures.variables
     if isinstance(criteria.variables, Mapping):
         for name in criteria.variables:
             if name not in variables:
@@ -345,42 +343,37 @@ def judge(
                     f"The criteria have limits on {name!r}, which is not synthesized."
                     f"{nearest(name, variables)} The synthesized variables are {listed(variables)}."
                 )
-    numbers_of = {"joint": _joint_numbers(records)}
-    for axis, name in enumerate(variables):
-        numbers_of[name] = _variable_numbers(records, name, prior_marginals[:, axis])
-    reliable = records["reliable"].to_numpy(dtype=bool)
     reasons: list[Reason] = []
     states: dict[str, Any] = {}
     for of, limits in _limits_by_part(criteria, variables).items():
-        for measure, limit in limits.limits.items():
-            value, error = numbers_of[of][measure]
-            over, within, why = _decided(measure, limit, value, error, reliable)
-            states[measure if of == "joint" else f"{measure}_{of}"] = np.where(
+        for name, limit in limits.limits.items():
+            measure = measures[of, name]
+            over, within, why = _decided(measure, limit)
+            states[name if of == JOINT else f"{name}_{of}"] = np.where(
                 over, "over", np.where(within, "within", "undecided")
             )
-            before = numbers_of[of]["prior"][0] > limit * (1.0 + TIE)
             reasons.append(
                 _limit_reason(
                     of,
-                    measure,
+                    name,
                     limit,
                     limits.share,
                     n_records,
                     int(over.sum()),
-                    {**why, _NOT_EVALUATED: n_records - len(records)},
-                    int((before & over).sum()) if measure == "probability" else 0,
+                    {**why, _NOT_EVALUATED: n_records - len(labels)},
+                    int((measure.exceeded_before(limit) & over).sum()),
                     LEAST_SHARED * n_datasets,
                 )
             )
     reasons.append(
         _release_reason(checks, variables, accept=criteria.unchecked_release == "accept")
     )
-    table = pd.DataFrame(states, index=records.index)
+    table = pd.DataFrame(states, index=labels)
     return Verdict(criteria, tuple(reasons), table[(table != "within").any(axis=1)])
 
 
 def _limits_by_part(criteria: Criteria, variables: tuple[str, ...]) -> dict[str, Criteria]:
-    parts = {"joint": criteria}
+    parts = {JOINT: criteria}
     for name in variables:
         own = criteria.for_variable(name)
         if own is not None:
@@ -388,44 +381,10 @@ def _limits_by_part(criteria: Criteria, variables: tuple[str, ...]) -> dict[str,
     return parts
 
 
-def _joint_numbers(records: pd.DataFrame) -> dict[str, tuple[FloatArray, FloatArray]]:
-    prior = _floats(records["prior"])
-    numbers_of = _probability_and_lift(
-        _floats(records["probability"]), _floats(records["mcse"]), prior
-    )
-    numbers_of["log_odds_range"] = (
-        _floats(records["log_odds_range"]),
-        _floats(records["log_odds_range_mcse"]),
-    )
-    return numbers_of
-
-
-def _variable_numbers(
-    records: pd.DataFrame, name: str, prior: FloatArray
-) -> dict[str, tuple[FloatArray, FloatArray]]:
-    return _probability_and_lift(
-        _floats(records[f"probability_{name}"]), _floats(records[f"mcse_{name}"]), prior
-    )
-
-
-def _probability_and_lift(
-    probability: FloatArray, mcse: FloatArray, prior: FloatArray
-) -> dict[str, tuple[FloatArray, FloatArray]]:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        lift = (probability / prior, mcse / prior)
-    return {"probability": (probability, mcse), "lift": lift, "prior": (prior, prior)}
-
-
-def _floats(column: pd.Series[Any]) -> FloatArray:
-    return np.asarray(column.to_numpy(), dtype=np.float64)
-
-
-def _decided(
-    measure: Measure, limit: float, value: FloatArray, error: FloatArray, reliable: BoolArray
-) -> tuple[BoolArray, BoolArray, dict[str, int]]:
+def _decided(measure: RecordMeasure, limit: float) -> tuple[BoolArray, BoolArray, dict[str, int]]:
     """Return which records are over and which within a limit, and why others are undecided."""
-    # Rounding is not an excess: an unmoved probability has a lift of 1 but for the last digits.
-    at_limit = limit + TIE * (1.0 if measure == "log_odds_range" else limit)
+    at_limit = measure.at_limit(limit)
+    value, error, reliable = measure.value, measure.error, measure.reliable
     known = np.isfinite(value) & np.isfinite(error)
     sure = known & reliable
     margin = _CONFIDENCE * np.where(known, error, 0.0)
@@ -442,7 +401,7 @@ def _decided(
 
 def _limit_reason(
     of: str,
-    measure: Measure,
+    measure: MeasureName,
     limit: float,
     share: float,
     n_records: int,

@@ -403,6 +403,7 @@ def test_interactive_figures_are_known_to_pyplot():
 
 def test_a_notebooks_figures_are_known_to_pyplot(monkeypatch):
     risk, _ = pair()
+    pyplot.close(pyplot.figure())  # the first figure of a process asks the shell for more
     shell = SimpleNamespace(kernel=object())
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
     ax = risk.plot.probability()

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import synrisk as sr
+from synrisk.core.measures import RecordMeasure, RecordMeasures, probability_and_lift
 from synrisk.risk.release_checks import Copies, Distance, ReleaseChecks
 from synrisk.verdict.verdict import FAILED, PASSED, UNJUDGED, LimitReason, judge
 
@@ -25,29 +26,33 @@ def checks(d2=5.0, p_smaller=0.5, copies=0):
     )
 
 
-def records(probability, mcse=0.0, reliable=True):
-    """A row a record, of one variable y that is more probable than the joint."""
-    probability = np.asarray(probability, dtype=np.float64)
-    return pd.DataFrame(
-        {
-            "probability": probability,
-            "prior": PRIOR,
-            "mcse": mcse,
-            "log_odds_range": 10 * probability,
-            "log_odds_range_mcse": 10 * np.asarray(mcse),
-            "reliable": reliable,
-            "probability_y": 2 * probability,
-            "mcse_y": 2 * np.asarray(mcse),
-        },
-        index=pd.Index([f"case{i}" for i in range(len(probability))]),
+def labels(n):
+    return pd.Index([f"case{i}" for i in range(n)])
+
+
+def measures(probability, mcse=0.0, reliable=True, before=PRIOR):
+    """Of one variable y that is twice as probable as the joint."""
+    after = np.asarray(probability, dtype=np.float64)
+    error, sure = np.broadcast_to(mcse, after.shape), np.broadcast_to(reliable, after.shape)
+    prior = np.full(after.shape, before)
+    of_range = RecordMeasure(
+        "log_odds_range", "joint", 10 * after, 10 * error, sure, prior, after, is_log=True
+    )
+    return RecordMeasures(
+        [
+            *probability_and_lift("joint", prior, after, error, sure),
+            of_range,
+            *probability_and_lift("y", 2 * prior, 2 * after, 2 * error, sure),
+        ]
     )
 
 
-def verdict(table, checked=None, n_records=None, **limits):
-    prior = np.full((len(table), 1), 2 * PRIOR)
+def verdict(of, checked=None, n_records=None, **limits):
     checked = checks() if checked is None else checked
-    n_records = len(table) if n_records is None else n_records
-    return judge(sr.Criteria(**limits), table, prior, ("y",), checked, n_records)
+    n = of.n_records
+    return judge(
+        sr.Criteria(**limits), of, labels(n), checked, n if n_records is None else n_records
+    )
 
 
 LIMITS = [
@@ -61,43 +66,43 @@ LIMITS = [
 
 @pytest.mark.parametrize(("limits", "at"), LIMITS)
 def test_a_record_at_the_limit_is_within_and_one_above_is_over(limits, at):
-    assert verdict(records([0.05, at]), **limits).outcome == "passed"
-    assert verdict(records([0.05, at * (1 + 1e-12)]), **limits).outcome == "passed"  # rounding
-    assert verdict(records([0.05, at * (1 + 1e-7)]), **limits).outcome == "failed"
+    assert verdict(measures([0.05, at]), **limits).outcome == "passed"
+    assert verdict(measures([0.05, at * (1 + 1e-12)]), **limits).outcome == "passed"  # rounding
+    assert verdict(measures([0.05, at * (1 + 1e-7)]), **limits).outcome == "failed"
 
 
 @pytest.mark.parametrize(("limits", "at"), LIMITS)
 def test_a_record_whose_error_reaches_over_the_limit_is_undecided(limits, at):
     for value in (at - 0.01, at + 0.01):
-        assert verdict(records([0.05, value], 0.0052), **limits).outcome == "cannot be judged"
-    assert verdict(records([0.05, at - 0.01], 0.0051), **limits).outcome == "passed"
-    assert verdict(records([0.05, at + 0.01], 0.0051), **limits).outcome == "failed"
+        assert verdict(measures([0.05, value], 0.0052), **limits).outcome == "cannot be judged"
+    assert verdict(measures([0.05, at - 0.01], 0.0051), **limits).outcome == "passed"
+    assert verdict(measures([0.05, at + 0.01], 0.0051), **limits).outcome == "failed"
 
 
 @pytest.mark.parametrize(("limits", "at"), LIMITS)
 def test_nothing_unknown_passes(limits, at):
     for table in (
-        records([0.05, np.nan]),
-        records([0.05, 0.05], [0.0, np.nan]),
-        records([0.05, 0.05], reliable=[True, False]),
-        records([0.05, 2 * at], reliable=[True, False]),
+        measures([0.05, np.nan]),
+        measures([0.05, 0.05], [0.0, np.nan]),
+        measures([0.05, 0.05], reliable=[True, False]),
+        measures([0.05, 2 * at], reliable=[True, False]),
     ):
         assert verdict(table, **limits).outcome == "cannot be judged"
-    assert verdict(records([2 * at, np.nan]), **limits).outcome == "failed"
+    assert verdict(measures([2 * at, np.nan]), **limits).outcome == "failed"
 
 
 def test_a_share_of_the_records_may_exceed_a_limit():
     for n_over, outcome in ((29, "passed"), (30, "failed")):  # 0.29 · 100 is below 29
-        table = records([0.3] * n_over + [0.05] * (100 - n_over))
+        table = measures([0.3] * n_over + [0.05] * (100 - n_over))
         assert verdict(table, probability=0.2, share=0.29).outcome == outcome
-    table = records([0.3] * 28 + [0.05] * 72, reliable=[True] * 98 + [False] * 2)
+    table = measures([0.3] * 28 + [0.05] * 72, reliable=[True] * 98 + [False] * 2)
     assert verdict(table, probability=0.2, share=0.29).outcome == "cannot be judged"
     assert verdict(table, probability=0.2, share=0.3).outcome == "passed"
     assert verdict(table, probability=0.2, share=0.27).outcome == "failed"
 
 
 def test_limits_are_judged_by_themselves_and_all_must_hold():
-    table = records([0.25] + [0.05] * 99)
+    table = measures([0.25] + [0.05] * 99)
     judged = verdict(table, probability=0.2, lift=3, variables=sr.Criteria(probability=0.6))
     assert [reason.outcome for reason in judged.reasons] == ["failed", "passed", "passed", "passed"]
     assert judged.outcome == "failed"
@@ -108,27 +113,27 @@ def test_limits_are_judged_by_themselves_and_all_must_hold():
 
 
 def test_records_that_were_not_evaluated_are_undecided():
-    table = records([0.05] * 30)
+    table = measures([0.05] * 30)
     judged = verdict(table, n_records=40, probability=0.2)
     assert judged.outcome == "cannot be judged"
     assert judged.reasons[0].undecided == {"not evaluated": 10}
     assert verdict(table, n_records=40, probability=0.2, share=0.25).outcome == "passed"
-    assert verdict(records([0.3]), n_records=40, probability=0.2).outcome == "failed"
+    assert verdict(measures([0.3]), n_records=40, probability=0.2).outcome == "failed"
     assert judged.sentences()[0].startswith("For none of the 30 people evaluated (there are 40) ")
-    over = verdict(records([0.3] * 15 + [0.05] * 15), n_records=40, probability=0.2, share=0.1)
+    over = verdict(measures([0.3] * 15 + [0.05] * 15), n_records=40, probability=0.2, share=0.1)
     assert over.sentences()[0] == (
         "For 15 of the 30 people evaluated (there are 40) (50 %) an intruder's probability of the "
         "true values exceeds 0.2; it may for 10 % of all; for 10 this cannot be said (not "
         "evaluated)."
     )
-    nearly = verdict(records([0.3] * 15 + [0.05] * 22), n_records=40, probability=0.2)
+    nearly = verdict(measures([0.3] * 15 + [0.05] * 22), n_records=40, probability=0.2)
     words = nearly.sentences(sharing=True)[0]
     assert words.startswith("For about 20 of the people evaluated (nearly all 40) an intruder's")
 
 
 @pytest.mark.parametrize(("n_over", "share"), [(9, 0.08), (3, 0.02), (95, 0.96), (96, 0.95)])
 def test_a_share_and_an_outcome_do_not_give_a_small_count_away(n_over, share):
-    table = records([0.3] * n_over + [0.05] * (100 - n_over))
+    table = measures([0.3] * n_over + [0.05] * (100 - n_over))
     words = verdict(table, probability=0.2, share=share).sentences(sharing=True)
     told = next(one for one in words if "exceeds" in one)
     bound = "more than" if n_over > 100 * share else "at most"
@@ -138,35 +143,35 @@ def test_a_share_and_an_outcome_do_not_give_a_small_count_away(n_over, share):
 
 def test_a_release_that_is_not_of_the_models_cannot_be_judged_but_may_fail():
     for bad in (checks(200.0, 1.0), checks(0.0, 0.0), checks(copies=500)):
-        judged = verdict(records([0.05] * 20), bad, probability=0.2)
+        judged = verdict(measures([0.05] * 20), bad, probability=0.2)
         assert judged.outcome == "cannot be judged"
         assert judged.sentences()[0] == " ".join(bad.failures)
         assert "fails 1 check that it came from" in judged.sentences(sharing=True)[0]
-        assert verdict(records([0.3] * 20), bad, probability=0.2).outcome == "failed"
+        assert verdict(measures([0.3] * 20), bad, probability=0.2).outcome == "failed"
 
 
 def test_a_release_that_could_not_be_checked_passes_only_where_the_criteria_say_so():
     unknown, known = checks(np.nan, np.nan), checks()
-    judged = verdict(records([0.05]), unknown, probability=0.2)
+    judged = verdict(measures([0.05]), unknown, probability=0.2)
     assert judged.outcome == "cannot be judged"
     assert "could not be checked for y." in judged.sentences()[0]
-    accepted = verdict(records([0.05]), unknown, probability=0.2, unchecked_release="accept")
+    accepted = verdict(measures([0.05]), unknown, probability=0.2, unchecked_release="accept")
     assert accepted.outcome == "passed"
     assert "for y. The criteria accept that." in accepted.sentences()[-1]
     # A dataset that was compared does not speak for one that was not.
     second = replace(unknown.distances[0], dataset=2)
     both = ReleaseChecks((*known.distances, second), known.copied_rows)
-    judged = verdict(records([0.05]), both, probability=0.2)
+    judged = verdict(measures([0.05]), both, probability=0.2)
     assert judged.outcome == "cannot be judged"
     assert "for y in dataset 2." in judged.sentences()[0]
     # What was found against a release is not accepted with it.
     copied = ReleaseChecks(unknown.distances, checks(copies=500).copied_rows)
-    judged = verdict(records([0.05]), copied, probability=0.2, unchecked_release="accept")
+    judged = verdict(measures([0.05]), copied, probability=0.2, unchecked_release="accept")
     assert judged.outcome == "cannot be judged"
 
 
 def test_sentences():
-    table = records([0.3] * 12 + [0.05] * 5114, reliable=[True] * 5123 + [False] * 3)
+    table = measures([0.3] * 12 + [0.05] * 5114, reliable=[True] * 5123 + [False] * 3)
     judged = verdict(
         table, probability=0.2, lift=4, share=0.002, variables={"y": sr.Criteria(lift=5)}
     )
@@ -182,7 +187,7 @@ def test_sentences():
     )
     assert str(judged).splitlines()[0] == "Failed."
     assert repr(judged) == "<Verdict: failed; 3 limits>"
-    ranges = verdict(records([0.3] * 20), log_odds_range=2)
+    ranges = verdict(measures([0.3] * 20), log_odds_range=2)
     assert ranges.sentences()[0] == (
         "For all 20 people the release moves an intruder's log odds between guesses by more than "
         "2; it may for nobody."
@@ -190,7 +195,7 @@ def test_sentences():
 
 
 def test_a_limit_below_the_prior_is_said_to_be_hopeless():
-    judged = verdict(records([0.3] * 20 + [0.01] * 20), variables=sr.Criteria(probability=0.15))
+    judged = verdict(measures([0.3] * 20 + [0.01] * 20), variables=sr.Criteria(probability=0.15))
     assert judged.reasons[0].n_before == 20
     said = "For 20 of these the prior over so few guesses exceeds it already, before the release."
     assert judged.sentences()[0].endswith(said)
@@ -211,7 +216,7 @@ COUNTS = st.integers(1, 60).flatmap(
 def test_no_small_count_is_shared(counts, share):
     n, n_over, n_undecided = counts
     n_within = n - n_over - n_undecided
-    table = records(
+    table = measures(
         [0.9] * n_over + [0.05] * (n - n_over),
         reliable=[True] * (n - n_undecided) + [False] * n_undecided,
     )
@@ -227,7 +232,7 @@ def test_no_small_count_is_shared(counts, share):
         assert count is None or count in numbers or (count == 0 and judged.outcome == "passed")
     if None not in (shared["n_over"], shared["n_undecided"]) and judged.outcome != "passed":
         assert n_within >= 10  # or it would follow by subtraction
-    assert not any(label in words for label in table.index)
+    assert not any(label in words for label in labels(n))
     if judged.outcome != "passed" or share:
         assert shared["n_over"] is None or 10 <= shared["n_over"] <= n - 10
         assert shared["n_over"] is None or abs(shared["n_over"] - n_over) <= 10
@@ -241,8 +246,8 @@ VALUES = st.lists(st.floats(0.0, 0.5), min_size=1, max_size=12)
 @settings(max_examples=200, deadline=None)
 @given(VALUES, st.floats(0, 0.1), st.floats(1.0, 20.0), st.floats(0.0, 0.4))
 def test_larger_errors_never_turn_a_verdict_round(values, error, factor, share):
-    one = verdict(records(values, error), probability=0.2, share=share).outcome
-    other = verdict(records(values, error * factor), probability=0.2, share=share).outcome
+    one = verdict(measures(values, error), probability=0.2, share=share).outcome
+    other = verdict(measures(values, error * factor), probability=0.2, share=share).outcome
     assert other in (one, "cannot be judged")
 
 
@@ -259,7 +264,7 @@ def test_larger_errors_never_turn_a_verdict_round(values, error, factor, share):
 def test_a_higher_limit_or_share_never_worsens_the_verdict(
     values, error, limit, raised, share, more, measure
 ):
-    table = records(values, error)
+    table = measures(values, error)
     higher = min(1.0, limit + raised * (1.0 - limit))
     one = verdict(table, **{measure: limit}, share=share).outcome
     assert BETTER[verdict(table, **{measure: higher}, share=share).outcome] >= BETTER[one]
@@ -268,7 +273,7 @@ def test_a_higher_limit_or_share_never_worsens_the_verdict(
 
 
 def test_records_names_those_over_a_limit_and_the_undecided():
-    table = records([0.3, 0.05, 0.05], reliable=[True, True, False])
+    table = measures([0.3, 0.05, 0.05], reliable=[True, True, False])
     judged = verdict(table, probability=0.2, variables=sr.Criteria(lift=5))
     assert judged.records.to_dict("index") == {
         "case0": {"probability": "over", "lift_y": "within"},
@@ -294,7 +299,7 @@ def test_criteria_come_back_from_json(criteria):
 
 def test_json_holds_no_label_and_comes_back():
     criteria = sr.Criteria(lift=2, variables={"y": sr.Criteria(probability=0.5)}, name="ours")
-    judged = judge(criteria, records([0.3] * 3), np.full((3, 1), 0.2), ("y",), checks(), 3)
+    judged = judge(criteria, measures([0.3] * 3), labels(3), checks(), 3)
     text = json.dumps(judged.to_json(), allow_nan=False)
     assert "case" not in text
     stored = json.loads(text)
@@ -337,11 +342,11 @@ MISTAKES = {
     "a name that is no text": (lambda: sr.Criteria(lift=2, name=3), "name must be text"),
     "a policy that is not there": (lambda: sr.Criteria.named("cell-of-6"), "Did you mean 'cell-of"),
     "unknown variable": (
-        lambda: verdict(records([0.1]), variables={"yy": sr.Criteria(lift=2)}),
+        lambda: verdict(measures([0.1]), variables={"yy": sr.Criteria(lift=2)}),
         "'yy', which is not synthesized. Did you mean 'y'?",
     ),
     "a dict for criteria": (
-        lambda: judge({"lift": 2}, records([0.1]), np.ones((1, 1)), ("y",), checks(), 1),
+        lambda: judge({"lift": 2}, measures([0.1]), labels(1), checks(), 1),
         "verdict takes criteria",
     ),
 }
@@ -465,9 +470,9 @@ def test_the_papers_estimator_gives_no_error_so_no_verdict():
 
 
 def test_with_several_datasets_shared_counts_are_coarser():
-    table, prior = records([0.3] * 68 + [0.05] * 932), np.full((1000, 1), 2 * PRIOR)
+    table = measures([0.3] * 68 + [0.05] * 932)
     told = {
-        m: judge(sr.Criteria(probability=0.2), table, prior, ("y",), checks(), 1000, m)
+        m: judge(sr.Criteria(probability=0.2), table, labels(1000), checks(), 1000, m)
         .sentences(sharing=True)[0]
         for m in (1, 5, 20)
     }  # fmt: skip
