@@ -13,6 +13,7 @@ import pytest
 from helpers.studies import STUDY, as_json, study_in, synrisk, table
 
 import synrisk as sr
+from synrisk.data.frames import read_table
 from synrisk.study.file import read_study
 
 
@@ -91,14 +92,14 @@ def test_what_is_written_is_what_the_library_computes(tmp_path):
     out = tmp_path / "out"
     saved = sr.AttributeRisk.load(out / "risk.nc")
     pd.testing.assert_frame_equal(saved.records, risk.records, rtol=1e-12)
-    records = pd.read_csv(out / "records.csv", index_col="CaseID")
+    records = read_table(out / "records.csv", "Records").set_index("CaseID")
     np.testing.assert_array_equal(records["probability"], risk.records["probability"])
     assert list(records.index) == list(table()["CaseID"])
     for number, dataset in enumerate(release, 1):
-        written = pd.read_csv(out / f"synthetic{number}.csv")
+        written = read_table(out / f"synthetic{number}.csv", "Synthetic")
         assert "CaseID" not in written.columns  # a direct identifier is not released
         np.testing.assert_array_equal(written["Income"], dataset["Income"])
-    draws = pd.read_csv(out / "draws2_Kids.csv")
+    draws = read_table(out / "draws2_Kids.csv", "Draws")
     np.testing.assert_array_equal(draws["Income"], synthesizer.draws("Kids")["Income"])
 
 

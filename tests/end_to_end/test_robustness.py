@@ -25,6 +25,10 @@ def evaluate(**options):
     return sr.attribute_risk(synthesizer, options.pop("release", release), **options)
 
 
+def objects(values):
+    return pd.Series(values, dtype=object)  # pandas 2 takes no list of huge integers
+
+
 BIG = 10**400
 ODD = {
     "types a word": lambda: fit(types="category"),
@@ -48,8 +52,8 @@ ODD = {
     "time stamps": lambda: fit(data=people().assign(x=pd.Timestamp("2020-01-01"))),
     "complex": lambda: fit(data=people().assign(x=1j)),
     "complex as numeric": lambda: fit(data=people().assign(x=1j), types={"x": "numeric"}),
-    "huge integer": lambda: fit(data=people().assign(x=[BIG] * 40)),
-    "huge integer in draws": lambda: fit(draws=DRAWS.assign(x=[BIG] * 10)),
+    "huge integer": lambda: fit(data=people().assign(x=objects([BIG] * 40))),
+    "huge integer in draws": lambda: fit(draws=DRAWS.assign(x=objects([BIG] * 10))),
     "complex draws": lambda: fit(draws=DRAWS.assign(x=1j)),
     "dates for draws": lambda: fit(draws=DRAWS.assign(x=pd.Timestamp("2020-01-01"))),
     "long path": lambda: fit(data="x" * 5000 + ".csv"),

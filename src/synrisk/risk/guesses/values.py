@@ -72,11 +72,10 @@ class Values(Guesses):
 
     def _table(self, target: Target) -> tuple[FloatArray, Any]:
         listed = self._listed(target)
-        flat = target.variable.encode(
-            pd.Series(listed.ravel(), name=target.name).infer_objects(),
-            f"Values for {target.name!r}",
-            GuessError,
-        )
+        column = pd.Series(listed.ravel(), name=target.name)
+        with contextlib.suppress(OverflowError):  # of pandas 2, at a number that is no float
+            column = column.infer_objects()
+        flat = target.variable.encode(column, f"Values for {target.name!r}", GuessError)
         codes = flat.astype(np.float64).reshape(listed.shape)
         n_rows, n_records = len(target.truth), target.n_records
         if codes.ndim == 1:
