@@ -89,3 +89,53 @@ def test_the_cache_does_not_survive_a_change_in_a_family(tmp_path):
     )
     os.utime(family, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
     assert python(code, **environment) == f"{round(right + 3.0, 6)} 0"
+
+
+@pytest.mark.parametrize(
+    ("models", "estimators", "guesses"),
+    [
+        (
+            {"Urban ~ LogIncome": "bernoulli", "Race ~ Urban + LogIncome": "categorical"},
+            ["auto", "importance", "paper"],
+            3,
+        ),
+        (
+            {"KidsCount ~ LogIncome": "poisson", "LogExpenditure ~ KidsCount": "gaussian"},
+            ["auto", "stacked", "importance", "paper"],
+            500,  # the joint is so large that it is not built where no errors are asked for
+        ),
+    ],
+    ids=["of levels", "of numbers"],
+)
+def test_kernels_give_the_same_bits_from_the_cache_as_when_compiled(
+    tmp_path, models, estimators, guesses
+):
+    """Also where they are loaded in another order than they were compiled in."""
+    code = (
+        "import hashlib, warnings\n"
+        "import synrisk as sr\n"
+        "warnings.simplefilter('ignore', sr.ReliabilityWarning)\n"
+        "people = sr.load_households().head(300)\n"
+        f"plan = [sr.Regression(*model) for model in {list(models.items())}]\n"
+        "fitted = sr.fit(plan, people, n_draws=150, seed=1)\n"
+        "release = fitted.synthesize(m=2, seed=2)\n"
+        "runs = [{'estimator': one, 'guesses': 3} for one in ESTIMATORS]\n"
+        f"runs += [{{'diagnostics': False, 'guesses': {guesses}}}]\n"
+        "for options in runs:\n"
+        "    risk = sr.attribute_risk(fitted, release, records=people.index[:200], **options)\n"
+        "    table = risk.records.to_csv()\n"
+        "    print(options, hashlib.sha256(table.encode()).hexdigest())\n"
+    )
+    cache = tmp_path / "cache"
+
+    def numbers(estimators):
+        text = python(code.replace("ESTIMATORS", str(estimators)), NUMBA_CACHE_DIR=str(cache))
+        return sorted(text.splitlines())
+
+    def kept():
+        return {file: file.stat().st_mtime_ns for file in cache.rglob("*.nbc")}
+
+    compiled, files = numbers(estimators), kept()
+    assert files
+    assert numbers(estimators[::-1]) == compiled
+    assert kept() == files  # nothing was compiled anew

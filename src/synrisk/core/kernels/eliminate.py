@@ -12,9 +12,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
-from synrisk.core.kernels.digest import can_cache, sources_digest
+from synrisk.core.kernels.compiling import as_kernel
+from synrisk.core.kernels.digest import sources_digest
 from synrisk.core.kernels.exp_log import exponential
 from synrisk.core.kernels.signatures import F1, F2, FAST, I1, I2
 
@@ -43,12 +44,7 @@ def factor_kernels() -> FactorKernels:
 
 
 def _make_eliminate(digest: str) -> Any:
-    @njit(
-        types.void(F2, I1, I2, I2, I1, types.int64, F2),
-        cache=can_cache(),
-        nogil=True,
-        fastmath=FAST,
-    )
+    @as_kernel(types.void(F2, I1, I2, I2, I1, types.int64, F2), fastmath=FAST)
     def eliminate(
         tables: Any,  # (record, cell of every table, one after the other): logs
         starts: Any,  # (table + 1): where each table begins
@@ -87,12 +83,7 @@ def _make_eliminate(digest: str) -> Any:
 
 
 def _make_count(digest: str) -> Any:
-    @njit(
-        types.void(F2, I2, I1, I2, F1, types.float64, types.int64, I2),
-        cache=can_cache(),
-        nogil=True,
-        error_model="numpy",
-    )
+    @as_kernel(types.void(F2, I2, I1, I2, F1, types.float64, types.int64, I2))
     def count(
         tables: Any,  # (record, cell of every table): logs
         earlier: Any,  # (table but the last, outer cell): its cell, as it stands in `tables`

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-from synrisk.core.kernels.digest import can_cache, sources_digest
+from synrisk.core.kernels.compiling import as_kernel
+from synrisk.core.kernels.digest import sources_digest
 from synrisk.core.kernels.even_grid import (
     LARGEST_RATIO,
     LARGEST_START,
@@ -268,7 +269,7 @@ def _log_sum(begin: Any, end: Any, parabola: Any, y: Any, lane: Any) -> Any:
 def _make_predict(digest: str) -> Any:
     signature = types.void(RECORDS, NODES, F2)
 
-    @njit(signature, cache=can_cache(), nogil=True, fastmath=FAST, error_model="numpy")
+    @as_kernel(signature, fastmath=FAST)
     def predict(
         records: Any,
         nodes: Any,

@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-from synrisk.core.kernels.digest import can_cache, sources_digest
+from synrisk.core.kernels.compiling import as_kernel
+from synrisk.core.kernels.digest import sources_digest
 from synrisk.core.kernels.exp_log import LOG2E, exp2_all, exponential, largest, wide_vectors
 from synrisk.core.kernels.predictors import add_terms_at, at_record, compiled, fill_bases
 from synrisk.core.kernels.signatures import F1, F2, F3, F4, FAST, RECORDS, SETS, Draws
@@ -188,7 +189,7 @@ def _make_errors(varying: Any, base: Any, digest: str) -> Any:
         F1, F1,
     )  # fmt: skip
 
-    @njit(signature, cache=can_cache(), nogil=True, fastmath=FAST, error_model="numpy")
+    @as_kernel(signature, fastmath=FAST)
     def errors(
         records: Any,
         draws: Any,

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-from synrisk.core.kernels.digest import can_cache, sources_digest
+from synrisk.core.kernels.compiling import as_kernel
+from synrisk.core.kernels.digest import sources_digest
 from synrisk.core.kernels.exp_log import LOG2E, exponential, logarithm, wide_vectors
 from synrisk.core.kernels.signatures import F1, F2, F3, FAST, I1, I2
 from synrisk.core.kernels.simd import (
@@ -201,7 +202,7 @@ def _make_summarise(digest: str) -> Any:
         I2, F1,
     )  # fmt: skip
 
-    @njit(signature, cache=can_cache(), nogil=True, error_model="numpy")
+    @as_kernel(signature)
     def summarise(
         joint: Any,  # (record, cell): a log likelihood; becomes the log posterior, if to be kept
         tables: Any,  # (record, cell of any other table): others, that are added to it
@@ -273,13 +274,7 @@ def _make_summarise(digest: str) -> Any:
 
 
 def _make_part(digest: str) -> Any:
-    @njit(
-        types.void(F2, I1, I2, I1, I1, F3),
-        cache=can_cache(),
-        nogil=True,
-        fastmath=FAST,
-        error_model="numpy",
-    )
+    @as_kernel(types.void(F2, I1, I2, I1, I1, F3), fastmath=FAST)
     def part(
         log_posterior: Any,  # (record, cell)
         true_cell: Any,  # (record)
@@ -312,7 +307,7 @@ def _make_part(digest: str) -> Any:
 def _make_bound(digest: str) -> Any:
     signature = types.void(F2, I1, F2, I2, types.float64, types.float64, F2)
 
-    @njit(signature, cache=can_cache(), nogil=True, error_model="numpy")
+    @as_kernel(signature)
     def bound_ranks(
         log_posterior: Any,  # (record, cell)
         true_cell: Any,  # (record)

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-from synrisk.core.kernels.digest import can_cache, sources_digest
+from synrisk.core.kernels.compiling import as_kernel
+from synrisk.core.kernels.digest import sources_digest
 from synrisk.core.kernels.even_grid import even_sums, no_even_sums
 from synrisk.core.kernels.exp_log import LOG2E, exp2_all, largest, logarithm
 from synrisk.core.kernels.predictors import add_terms, at_record, compiled, fill_bases
@@ -146,13 +147,7 @@ _MODEL = (RECORDS, DRAWS, I1, F4)
 
 
 def _make_reduce(even: Any, varying: Any, base: Any, digest: str) -> Any:
-    @njit(
-        types.void(*_MODEL, F2, types.boolean, F2, F3),
-        cache=can_cache(),
-        nogil=True,
-        fastmath=FAST,
-        error_model="numpy",
-    )
+    @as_kernel(types.void(*_MODEL, F2, types.boolean, F2, F3), fastmath=FAST)
     def reduce(
         records: Any,
         draws: Any,
@@ -237,9 +232,7 @@ def _make_reduce(even: Any, varying: Any, base: Any, digest: str) -> Any:
 
 
 def _make_accumulate(varying: Any, base: Any, digest: str) -> Any:
-    @njit(
-        types.void(*_MODEL, F4), cache=can_cache(), nogil=True, fastmath=FAST, error_model="numpy"
-    )
+    @as_kernel(types.void(*_MODEL, F4), fastmath=FAST)
     def accumulate(
         records: Any,
         draws: Any,
@@ -277,13 +270,7 @@ def _make_accumulate(varying: Any, base: Any, digest: str) -> Any:
 
 
 def _make_release(varying: Any, base: Any, digest: str) -> Any:
-    @njit(
-        types.void(F1, F2, F1, F3, F2, F1),
-        cache=can_cache(),
-        nogil=True,
-        fastmath=FAST,
-        error_model="numpy",
-    )
+    @as_kernel(types.void(F1, F2, F1, F3, F2, F1), fastmath=FAST)
     def release(y: Any, matrix: Any, omega: Any, beta: Any, parameters: Any, out: Any) -> None:
         _ = digest
         n_rows, n_columns = matrix.shape
