@@ -135,11 +135,13 @@ def test_derivative_shapes(known):
 @every
 def test_events_are_sets_of_records(known):
     _, y, _, _ = case(known)
-    for event in known.events(y):
+    events = known.events(y)
+    assert bool(events) is not known.is_continuous  # of which no outcome can be settled
+    for event in events:
         assert event.shape == y.shape
         assert event.dtype == bool
     if known.is_classification:
-        assert np.sum(known.events(y), axis=0).tolist() == [1] * len(y)
+        assert np.sum(events, axis=0).tolist() == [1] * len(y)
 
 
 @every

@@ -12,7 +12,7 @@ block, so a record's numbers do not depend on the records that it is computed wi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import logsumexp
@@ -68,16 +68,6 @@ class ModelBlock:
     def axes(self) -> tuple[int, ...]:
         """The axes of this model's table: its parents' and its own."""
         return (*self.parents, self.own)
-
-    def records(self, rows: slice) -> ModelBlock:
-        """Return the block of some of the records."""
-        return replace(
-            self,
-            terms=tuple(TermValues(term.axes, term.values[rows]) for term in self.terms),
-            guesses=self.guesses[rows],
-            truth=self.truth[rows],
-            record_weights=None if self.record_weights is None else self.record_weights[rows],
-        )
 
 
 def row_log_density(

@@ -120,19 +120,26 @@ def test_what_killed_runs_left_is_swept_and_what_others_make_is_not(tmp_path):
 
 
 @POSIX
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interruptions_wait_for_the_end_of_a_block(number):
-    done, before = [], signal.getsignal(number)
+@pytest.mark.parametrize(
+    ("number", "handler"),
+    [(signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)],
+)
+def test_interruptions_wait_for_the_end_of_a_block(number, handler):
+    done = []
+    inherited = signal.signal(number, handler)  # in the background Ctrl-C is ignored
 
     def block():
         with uninterrupted():
             os.kill(os.getpid(), number)
             done.append(number)
 
-    with pytest.raises(KeyboardInterrupt):
-        block()
-    assert done
-    assert signal.getsignal(number) is before
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            block()
+        assert done
+        assert signal.getsignal(number) is handler
+    finally:
+        signal.signal(number, inherited)
 
 
 @POSIX
@@ -141,5 +148,6 @@ def test_an_ignored_interruption_stays_ignored():
     try:
         with uninterrupted():
             os.kill(os.getpid(), signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
