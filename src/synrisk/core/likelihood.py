@@ -397,7 +397,7 @@ class TableErrors:
     ----------
     variance
         Of each target, ``(record, target)``.
-    apart
+    variance_from_truth
         Of the log likelihood of each cell against the truth's, ``(record, cell)``.
     ess, khat
         The smallest effective number of draws at a record's guesses, and the shape of the weights'
@@ -405,7 +405,7 @@ class TableErrors:
     """
 
     variance: FloatArray
-    apart: FloatArray
+    variance_from_truth: FloatArray
     ess: FloatArray
     khat: FloatArray
 
@@ -460,13 +460,13 @@ def table_errors(
         least_even,
         sets.khat,
         found.variance,
-        found.apart,
+        found.variance_from_truth,
         found.ess,
         found.khat,
     )
     return TableErrors(
         _unbiased(sets.n_units, sets.n_used, len(basis)) * found.variance,
-        _unbiased(sets.n_units, sets.n_used, 0) * found.apart,
+        _unbiased(sets.n_units, sets.n_used, 0) * found.variance_from_truth,
         found.ess,
         found.khat,
     )

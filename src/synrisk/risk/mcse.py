@@ -70,8 +70,8 @@ def errors_of(
             of_model = found.with_prior() if prior_from_draws else found.alone
             variance += of_model.variance
             axes.append(own)
-            of_posterior.append(of_model.apart)
-            of_likelihood.append(found.alone.apart)
+            of_posterior.append(of_model.variance_from_truth)
+            of_likelihood.append(found.alone.variance_from_truth)
             _take_worse(ess, khat, found.alone.ess, found.alone.khat)
             reliable &= are_reliable(found.alone.khat, found.alone.ess, found.n_draws)
     low, high = joint.rank_bounds(axes, of_posterior)
@@ -115,45 +115,48 @@ class _Joint:
         First of all that is in it, then of what lies within each target: the true cell of the joint
         grid, and each variable's true value.
         """
-        from synrisk.core.kernels import part_kernel
+        from synrisk.core.kernels import target_probabilities_kernel
 
         n_axes = len(self.shape)
         n_cells = math.prod(self.shape[axis] for axis in axes)
         out = np.zeros((len(self.truth), n_cells, 2 + n_axes))
         sizes = np.array(self.shape)
-        part_kernel()(
+        target_probabilities_kernel()(
             self.log_posterior, self.true_cell, self.truth, sizes, self.cells_of(axes), out
         )
         return out
 
     def rank_bounds(
-        self, axes: Sequence[tuple[int, ...]], apart: Sequence[FloatArray]
+        self, axes: Sequence[tuple[int, ...]], variance_from_truth: Sequence[FloatArray]
     ) -> tuple[FloatArray, FloatArray]:
         """Return the lowest and the highest rank of the truth that are left open."""
-        from synrisk.core.kernels import rank_kernel
+        from synrisk.core.kernels import rank_bounds_kernel
 
         bounds = np.empty((len(self.truth), 2))
-        rank_kernel()(
-            self.log_posterior, self.true_cell, *self._side_by_side(axes, apart), _CONFIDENCE, TIE,
+        rank_bounds_kernel()(
+            self.log_posterior, self.true_cell, *self._side_by_side(axes, variance_from_truth), _CONFIDENCE, TIE,
             bounds,
         )  # fmt: skip
         return np.ascontiguousarray(bounds[:, 0]), np.ascontiguousarray(bounds[:, 1])
 
     def errors_at(
-        self, cells: IntArray, axes: Sequence[tuple[int, ...]], apart: Sequence[FloatArray]
+        self,
+        cells: IntArray,
+        axes: Sequence[tuple[int, ...]],
+        variance_from_truth: Sequence[FloatArray],
     ) -> FloatArray:
         """Return the standard errors of log likelihoods against the truth's at some cells."""
-        flat, places = self._side_by_side(axes, apart)
+        flat, places = self._side_by_side(axes, variance_from_truth)
         rows = np.arange(len(cells))[:, None]
         return np.sqrt(sum((flat[rows, place[cells]] for place in places), np.zeros(cells.shape)))
 
     def _side_by_side(
-        self, axes: Sequence[tuple[int, ...]], apart: Sequence[FloatArray]
+        self, axes: Sequence[tuple[int, ...]], variance_from_truth: Sequence[FloatArray]
     ) -> tuple[FloatArray, IntArray]:
         """Return the models' variances side by side, and where each joint cell finds its own."""
         n_records, n_cells = self.log_posterior.shape
-        if not apart:
+        if not variance_from_truth:
             return np.zeros((n_records, 0)), np.zeros((0, n_cells), dtype=np.int64)
-        starts = np.cumsum([0, *(table.shape[1] for table in apart)])
+        starts = np.cumsum([0, *(table.shape[1] for table in variance_from_truth)])
         places = [start + self.cells_of(own) for start, own in zip(starts, axes, strict=False)]
-        return np.concatenate(apart, axis=1), np.stack(places)
+        return np.concatenate(variance_from_truth, axis=1), np.stack(places)

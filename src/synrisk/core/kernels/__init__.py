@@ -6,7 +6,11 @@ from synrisk.core.kernels.exact_gaussian import exact_kernel
 from synrisk.core.kernels.signatures import Draws, NodeSets, Records
 from synrisk.core.kernels.simd import N_LANES
 from synrisk.core.kernels.standard_errors import error_kernel, tail_shape
-from synrisk.core.kernels.summarise import part_kernel, rank_kernel, summarise_kernel
+from synrisk.core.kernels.summarise import (
+    rank_bounds_kernel,
+    summarise_kernel,
+    target_probabilities_kernel,
+)
 from synrisk.core.kernels.weights import accumulate_kernel, reduce_kernel, release_kernel
 
 __all__ = [
@@ -17,10 +21,10 @@ __all__ = [
     "accumulate_kernel",
     "error_kernel",
     "exact_kernel",
-    "part_kernel",
-    "rank_kernel",
+    "rank_bounds_kernel",
     "reduce_kernel",
     "release_kernel",
     "summarise_kernel",
     "tail_shape",
+    "target_probabilities_kernel",
 ]

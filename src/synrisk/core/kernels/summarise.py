@@ -40,7 +40,7 @@ def summarise_kernel() -> Callable[..., None]:
 
 
 @cache
-def part_kernel() -> Callable[..., None]:
+def target_probabilities_kernel() -> Callable[..., None]:
     """Return the kernel that parts a posterior over a model's cells.
 
     And what of it lies within the truth.
@@ -50,7 +50,7 @@ def part_kernel() -> Callable[..., None]:
 
 
 @cache
-def rank_kernel() -> Callable[..., None]:
+def rank_bounds_kernel() -> Callable[..., None]:
     """Return the kernel that counts the ranks of the truth that Monte-Carlo errors leave open."""
     kernel: Callable[..., None] = _make_bound(sources_digest())
     return kernel

@@ -68,7 +68,7 @@ class AtGuesses(Estimate):
         q = weights[1:].sum(axis=0) + sign * weights[0]
         q = np.add.reduceat(q, np.arange(0, q.shape[1], 2), axis=1)  # pairs
         parent, own = block.true_cells(shape)[0]
-        apart = ((q - q[parent * shape[block.own] + own]) ** 2).sum(axis=1)
+        variance_from_truth = ((q - q[parent * shape[block.own] + own]) ** 2).sum(axis=1)
         targets = within[0, :, 1:] - within[0, :, 1:].sum(axis=0) * within[0, :, :1]
         variance = ((targets.T @ q) ** 2).sum(axis=1)
         sizes = np.exp(-logsumexp(2 * self.log_weights, axis=2))
@@ -76,7 +76,10 @@ class AtGuesses(Estimate):
         khat = smoothed(self.log_weights[worst])[1]
         by = q.shape[1] / (q.shape[1] - 1)
         return TableErrors(
-            by * variance[None], by * apart[None], np.array([sizes[worst]]), np.array([khat])
+            by * variance[None],
+            by * variance_from_truth[None],
+            np.array([sizes[worst]]),
+            np.array([khat]),
         )
 
 
