@@ -133,10 +133,10 @@ class _Joint:
         from synrisk.core.kernels import rank_bounds_kernel
 
         bounds = np.empty((len(self.truth), 2))
+        flat, places = self._side_by_side(axes, variance_from_truth)
         rank_bounds_kernel()(
-            self.log_posterior, self.true_cell, *self._side_by_side(axes, variance_from_truth), _CONFIDENCE, TIE,
-            bounds,
-        )  # fmt: skip
+            self.log_posterior, self.true_cell, flat, places, _CONFIDENCE, TIE, bounds
+        )
         return np.ascontiguousarray(bounds[:, 0]), np.ascontiguousarray(bounds[:, 1])
 
     def errors_at(
