@@ -17,7 +17,7 @@ from synrisk.base.arrays import IntArray
 from synrisk.base.errors import OptionError, counted, got, listed, nearest
 from synrisk.base.notes import Count, Note, for_anyone
 from synrisk.core.summary import RiskArrays
-from synrisk.data.archive import pack, unpack
+from synrisk.data.archive import intact, pack, unpack
 from synrisk.data.frames import TableLike
 from synrisk.data.netcdf import Contents, load, save
 from synrisk.plots import Plots
@@ -320,6 +320,10 @@ class AttributeRisk:
     def load(cls, path: str | os.PathLike[str]) -> AttributeRisk:
         """Load what `save` wrote."""
         contents = load(path, _KIND)
+        return intact(lambda: cls._from_contents(contents))
+
+    @classmethod
+    def _from_contents(cls, contents: Contents) -> AttributeRisk:
         meta, arrays = contents.meta["risk"], contents.arrays
         synthesizer = Synthesizer.from_contents(contents.meta, arrays, contents.table)
         evaluation, result = evaluation_from_contents(synthesizer, meta, arrays)

@@ -7,10 +7,11 @@ allow: a file names no classes but those that a field's annotation lists.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -86,6 +87,16 @@ def unpack(
     return value
 
 
+def intact(make: Callable[[], _T]) -> _T:
+    """Return what `make` makes of a file; whatever a damaged one leads to is a FileError."""
+    with contextlib.suppress(
+        ArithmeticError, AttributeError, LookupError, RuntimeError, StopIteration, TypeError,
+        ValueError,
+    ):  # fmt: skip
+        return make()
+    raise FileError(_WRONG)
+
+
 def _unpack(kind: Any, packed: Any, arrays: Mapping[str, Any], given: Mapping[type, Any]) -> Any:
     if kind in given:
         return given[kind]
@@ -146,7 +157,9 @@ def _member(kind: Any, packed: Any) -> Any:
         if named:
             return named[0]
     elif isinstance(packed, list):
-        return next(one for one in members if get_origin(one) is tuple)
+        sequences = [one for one in members if get_origin(one) is tuple]
+        if sequences:
+            return sequences[0]
     others = [one for one in members if one is not types.NoneType]
     if len(others) == 1:
         return others[0]

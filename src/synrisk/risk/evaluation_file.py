@@ -59,6 +59,9 @@ def evaluation_from_contents(
         family = synthesizer.models[k].regression.distribution
         return unpack(_ESTIMATES[packed["is"]], packed, arrays, {Family: family})
 
+    n_models = len(synthesizer.models)
+    if not len(meta["estimates"]) == len(meta["grids"]) == n_models:
+        raise FileError("The file has estimates or guesses for other models than its own.")
     estimates = tuple(estimate(k, packed) for k, packed in enumerate(meta["estimates"]))
     fitted: dict[int, list[Estimate]] = {}
     for row, k, packed in meta["fitted"]:

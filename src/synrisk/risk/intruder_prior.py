@@ -195,7 +195,11 @@ def prior_from_json(stored: Mapping[str, Any], table: Any) -> Prior:
         return TruthFactor(stored["factor"])
     if stored["kind"] == "model":
         return FromModel()
-    return Table(table) if stored["kind"] == "table" else Uniform()
+    if stored["kind"] == "table":
+        return Table(table)
+    if stored["kind"] != "uniform":
+        raise FileError("The file has a prior that this version of synrisk does not know.")
+    return Uniform()
 
 
 def prior(spec: Any) -> Prior:

@@ -116,11 +116,18 @@ def _unchanged(
     if len(released) != confidential.n_records:
         return set()
     data = _plain(confidential.data[[c for c in candidates if c in confidential.data.columns]])
-    return {
-        str(name)
-        for name in data.columns
-        if data[name].nunique() > 1 and equal_rows(data[name], released[name]).mean() >= _SAME_ROWS
-    }
+    return {str(name) for name in data.columns if _is_unchanged(data[name], released[name])}
+
+
+def _is_unchanged(own: pd.Series[Any], released: pd.Series[Any]) -> bool:
+    """Tell whether a column is the same row by row, and would not be in another order.
+
+    That the commonest value, or a gap where most are, meets itself says nothing.
+    """
+    equal, codes = equal_rows(own, released), pd.factorize(own)[0]
+    commonest = int(np.argmax(np.bincount(codes + 1))) - 1  # a gap has the code -1
+    telling = ~(equal & (codes == commonest))
+    return bool(telling.any()) and bool(equal[telling].mean() >= _SAME_ROWS)
 
 
 def _is_row_counter(column: pd.Series[Any]) -> bool:

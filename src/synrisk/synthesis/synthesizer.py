@@ -27,6 +27,7 @@ from synrisk.base.messages import place_of, setting
 from synrisk.base.notes import Note, for_anyone
 from synrisk.base.seeds import checked_seed
 from synrisk.base.workers import workers
+from synrisk.data.archive import intact
 from synrisk.data.frames import TableLike, read_table
 from synrisk.data.netcdf import Contents, load, save
 from synrisk.data.schema import Columns, Factor, Missing, Schema, Types, text_columns
@@ -346,7 +347,7 @@ class Synthesizer:
     def load(cls, path: str | os.PathLike[str]) -> Synthesizer:
         """Load what `save` wrote."""
         contents = load(path, "a synthesizer")
-        return cls.from_contents(contents.meta, contents.arrays, contents.table)
+        return intact(lambda: cls.from_contents(contents.meta, contents.arrays, contents.table))
 
     def to_contents(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return settings and arrays from which, with `data`, the synthesizer can be made again."""

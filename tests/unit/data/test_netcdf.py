@@ -1,5 +1,6 @@
 """Saved files: everything comes back, and nothing but a FileError comes of a bad one."""
 
+import json
 import stat
 
 import numpy as np
@@ -304,3 +305,35 @@ def test_a_link_keeps_pointing_to_the_file(tmp_path):
     synthesizer.save(link)
     assert link.is_symlink()
     sr.Synthesizer.load(link)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("models", 0, "posterior", "chain"), []),
+        (("models", 0, "posterior", "coefficients"), {}),
+        (("models", 0, "fit"), 7),
+        (("risk", "result", "rank"), [1]),
+        (("risk", "estimates"), {}),
+        (("risk", "estimates", 0, "is"), "Nothing"),
+        (("risk", "prior", "kind"), "zzz"),
+        (("risk", "grids"), None),
+        (("risk", "notes"), [1]),
+    ],
+)
+def test_a_file_that_was_changed_by_somebody_who_signs_it_anew_is_a_file_error(
+    tmp_path, place, value
+):
+    synthesizer, release = two_gaussians(n_draws=4)
+    path = tmp_path / "risk.nc"
+    sr.attribute_risk(synthesizer, release, guesses=3).save(path)
+    contents = storage.load(path, "an attribute risk")
+    meta = json.loads(json.dumps(contents.meta))
+    part = meta
+    for key in place[:-1]:
+        part = part[key]
+    part[place[-1]] = value
+    storage.save(path, Contents(contents.kind, meta, contents.arrays, contents.table))
+    with pytest.raises(sr.FileError) as caught:
+        sr.AttributeRisk.load(path)
+    assert caught.value.__context__ is None

@@ -140,3 +140,24 @@ def test_an_id_is_allowed(data):
 
 def test_the_confidential_twin_may_stay_in_the_confidential_data(data):
     sr.attribute_risk(synthesizer_of(data), synthetic(data, Age=AGE))
+
+
+@pytest.mark.parametrize("common", [np.nan, 0.0, "gaps of text"])
+def test_a_column_that_is_nearly_constant_does_not_say_that_rows_stayed(common):
+    """In a shuffled release its commonest value meets itself; the leak beside it is refused."""
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame({"x": rng.normal(size=500)})
+    data["v"] = data["x"] + rng.normal(size=500)
+    data["raw"] = np.exp(data["v"])
+    text = common == "gaps of text"
+    data["sparse"] = pd.Series(None if text else common, index=data.index, dtype="str" if text
+                               else float)  # fmt: skip
+    data.loc[[3, 9], "sparse"] = ["a", "b"] if text else [1.0, 2.0]
+    synthesizer = sr.fit(sr.Regression("v ~ x"), data, seed=1, n_draws=40)
+    synthetic = data["x"] + rng.normal(size=500)
+    shuffled = data.assign(v=synthetic).sample(frac=1, random_state=1).reset_index(drop=True)
+    with pytest.raises(sr.DisclosureError, match="'raw'"):
+        sr.attribute_risk(synthesizer, shuffled, records=[0, 1], diagnostics=False)
+    kept = data.drop(columns="raw").assign(v=synthetic)
+    own = sr.fit(sr.Regression("v ~ x"), data.drop(columns="raw"), seed=1, n_draws=40)
+    sr.attribute_risk(own, kept, records=[0, 1], diagnostics=False)  # and nothing else is
