@@ -183,6 +183,8 @@ def equal_rows(one: pd.Series[Any], other: pd.Series[Any], *, rtol: float = 0.0)
     rtol
         By which part of it a number may differ.
     """
+    if isinstance(one.dtype, pd.CategoricalDtype) and isinstance(other.dtype, pd.CategoricalDtype):
+        return _equal_levels(one, other)
     gaps, other_gaps = one.isna().to_numpy(), other.isna().to_numpy()
     equal, known = gaps & other_gaps, ~(gaps | other_gaps)
     numbers, n_text = as_real_numbers(_without_categories(one))
@@ -192,6 +194,14 @@ def equal_rows(one: pd.Series[Any], other: pd.Series[Any], *, rtol: float = 0.0)
     else:
         equal[known] = np.isclose(numbers[known], others[known], rtol=rtol, atol=0.0)
     return np.asarray(equal, dtype=bool)
+
+
+def _equal_levels(one: pd.Series[Any], other: pd.Series[Any]) -> BoolArray:
+    """Tell in which rows two columns of categories hold the same level, or both none."""
+    codes = {label_key(level): code for code, level in enumerate(one.cat.categories)}
+    of_other = [codes.get(label_key(level), _UNKNOWN) for level in other.cat.categories]
+    lookup = np.array([*of_other, _ABSENT])  # a gap has the code -1
+    return np.asarray(one.cat.codes.to_numpy() == lookup[other.cat.codes.to_numpy()])
 
 
 def _without_categories(values: pd.Series[Any]) -> pd.Series[Any]:
