@@ -1,6 +1,6 @@
 """A measure of risk by record: a number each, with its error.
 
-Whatever kind of risk it is of, limits, verdicts, plots and reports ask for these.
+Whatever kind of risk it is of, limits, verdicts and plots of a measure ask for these.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def record_table(result: RiskArrays, grids: tuple[Grid, ...], labels: Labels) ->
 
 
 def record_measures(result: RiskArrays, grids: tuple[Grid, ...], labels: Labels) -> RecordMeasures:
-    """Return the measures by record that limits, plots and reports are about."""
+    """Return the measures by record that limits and plots are about."""
     rows = np.arange(len(labels.records))
     errors = result.errors or ErrorArrays.unknown(len(rows), len(grids))
     reliable, joint = errors.reliable, (result.prior, result.probability)
