@@ -138,6 +138,18 @@ def exp2_all(numbers: Any) -> None:
 
 
 @njit(fastmath=EXACT, error_model="numpy")
+def exp2_to_five_digits(numbers: Any) -> None:
+    """Replace each of `numbers` by two to its power, to 4e-6: enough for a standard error."""
+    wide_vectors()
+    for j in range(len(numbers)):
+        t = min(max(numbers[j], -_LARGEST), _LARGEST)
+        shifted = t + ROUNDER
+        r = t - (shifted - ROUNDER)
+        p = ((((_E5 * r + _E4) * r + _E3) * r + _E2) * r + _E1) * r + _E0
+        numbers[j] = _number(_bits(p) + (_bits(shifted) << 52))
+
+
+@njit(fastmath=EXACT, error_model="numpy")
 def largest(numbers: Any) -> Any:
     """The largest of some numbers; numba takes a second to compile their own `max`."""
     top = -math.inf

@@ -26,7 +26,13 @@ from numba import njit, types
 
 from synrisk.core.kernels.compiling import as_kernel
 from synrisk.core.kernels.digest import sources_digest
-from synrisk.core.kernels.exp_log import LOG2E, exp2_all, exponential, largest, wide_vectors
+from synrisk.core.kernels.exp_log import (
+    LOG2E,
+    exp2_to_five_digits,
+    exponential,
+    largest,
+    wide_vectors,
+)
 from synrisk.core.kernels.predictors import add_terms_at, at_record, compiled, fill_bases
 from synrisk.core.kernels.signatures import F1, F2, F3, F4, FAST, RECORDS, SETS, Draws
 from synrisk.core.kernels.simd import N_LANES, broadcast, load, store
@@ -247,18 +253,20 @@ def _make_errors(varying: Any, base: Any, digest: str) -> Any:
                         top = largest(row)
                         for h in range(n_used):
                             row[h] -= top
-                    exp2_all(row)
+                    exp2_to_five_digits(row)
                     for f in range(n_factors):
-                        total, among, squares = totals[s, i, f, c], 0.0, 0.0
+                        weights, total = used_weights[s, f], totals[s, i, f, c]
+                        if lost:  # the sum over all draws is not known: as among those used
+                            among = 0.0
+                            for h in range(n_used):
+                                among += row[h] * weights[h]
+                            total = among * n_draws / n_used
+                        by, among, squares = signs[s, f] / total, 0.0, 0.0
                         for h in range(n_used):
-                            part = row[h] * used_weights[s, f, h]
+                            part = row[h] * weights[h]
                             among += part
                             squares += part * part
-                        if lost:  # the sum over all draws is not known: as among those used
-                            total = among * n_draws / n_used
-                        by = signs[s, f] / total
-                        for h in range(n_used):
-                            q[h] += by * row[h] * used_weights[s, f, h]
+                            q[h] += by * part
                         effective = among * among / squares
                         if effective < fewest[s, f]:
                             fewest[s, f], worst[s, f] = effective, c
