@@ -30,6 +30,8 @@ CASES = {
         [sr.Regression("b ~ 1"), sr.Regression("o ~ b", "bernoulli")],
         {"b": CONTINUOUS, "o": [0, 1]},
     ),
+    "weighted gaussian": ([sr.Regression("b ~ x", weights="w")], {"b": CONTINUOUS}),
+    "weighted counts": ([sr.Regression("k ~ x", "poisson", weights="w")], {"k": [0, 2, 5, 9]}),
 }
 
 
@@ -43,6 +45,7 @@ def people(n=12):
             "o": (rng.random(n) < expit(x)).astype(int),
             "k": rng.poisson(np.exp(0.7 + 0.3 * x)),
             "r": pd.Categorical(rng.choice(["low", "mid", "top"], n), ["low", "mid", "top"]),
+            "w": np.where(np.arange(n) == RECORD, 3.0, 0.7),
         }
     )
 

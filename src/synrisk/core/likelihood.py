@@ -12,7 +12,8 @@ A record's numbers do not depend on the records that it is computed with.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -82,6 +83,8 @@ class ModelBlock:
         The index of the truth on every axis, ``(record, axis)``.
     record_weights
         The exponent ω on each record's density.
+    predicts
+        Whether guesses have the exponent 1, as where they are predicted, whatever the record's is.
     """
 
     own: int
@@ -91,6 +94,7 @@ class ModelBlock:
     guesses: FloatArray
     truth: IntArray
     record_weights: FloatArray
+    predicts: bool = False
 
     def part(self, rows: slice) -> ModelBlock:
         """Return some of the records."""
@@ -102,7 +106,17 @@ class ModelBlock:
             self.guesses[rows],
             self.truth[rows],
             self.record_weights[rows],
+            self.predicts,
         )
+
+    @cached_property
+    def is_weighted(self) -> bool:
+        """Whether some record's density has another exponent than 1."""
+        return bool((self.record_weights != 1.0).any())
+
+    def predicting(self) -> ModelBlock:
+        """Return the block with guesses that have the exponent 1: what is predicted of them."""
+        return replace(self, predicts=True)
 
     @property
     def axes(self) -> tuple[int, ...]:
@@ -127,12 +141,14 @@ class ModelBlock:
         """Return what kernels take of the records."""
         from synrisk.core.kernels import Records
 
+        omega = self.record_weights[rows]
         return Records(
             self.values[rows],
             self.places,
             self.guesses[rows],
             self.true_cells(shape, rows),
-            self.record_weights[rows],
+            omega,
+            np.ones(len(omega)) if self.predicts else omega,
         )
 
     def arguments(
@@ -302,6 +318,8 @@ class ErrorSets:
         of guesses are even, theirs has that shape too.
     basis
         Orthonormal directions over the units that have no error, ``(direction, unit)``.
+    predicts
+        In which sets guesses have the exponent 1, whatever the record's is.
     """
 
     family: Family
@@ -314,6 +332,7 @@ class ErrorSets:
     denominator: tuple[int, int] | None
     khat: FloatArray
     basis: FloatArray | None = None
+    predicts: tuple[int, ...] = ()
 
     @classmethod
     def of(
@@ -338,6 +357,31 @@ class ErrorSets:
             denominator,
             np.full(np.shape(signs), np.nan) if khat is None else khat,
             units.basis,
+        )
+
+    def with_prediction(self) -> ErrorSets:
+        """Return these with what is predicted of a guess as one more factor of the posterior.
+
+        Where records have the exponent 1 that is one of the denominators, and takes it away.
+        """
+        if self.denominator is None:
+            return self
+        one, factor = self.denominator
+        signs = np.zeros((1, self.signs.shape[1]))
+        signs[0, factor] = 1.0
+
+        def extended(values: FloatArray) -> FloatArray:
+            return np.concatenate([values, values[[one]]])
+
+        return replace(
+            self,
+            beta=extended(self.beta),
+            parameters=extended(self.parameters),
+            log_v=extended(self.log_v),
+            factors=extended(self.factors),
+            khat=extended(self.khat),
+            signs=np.concatenate([self.signs, signs]),
+            predicts=(len(self.signs),),
         )
 
     @property
@@ -446,12 +490,13 @@ def table_errors(
     basis = sets.used_basis
     *used, used_factors = sets.used()
     error_kernel(sets.family)(
-        block.records(shape),
+        block.predicting().records(shape),
         Draws(sets.beta, sets.parameters, sets.log_v),
         np.log(np.maximum(sets.factors, _SMALLEST)),
         Draws(*used),
         used_factors,
         sets.signs,
+        np.isin(np.arange(len(sets.signs)), sets.predicts),
         sets.unit_size,
         sets.at_truth(),
         basis,

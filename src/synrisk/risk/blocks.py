@@ -133,7 +133,6 @@ class RegressionEncoder:
         distribution, grid = self.regression.distribution, records.grids[self.own]
         measure = distribution.log_base(block.guesses)
         measure = measure + self.regression.transform.log_derivative(grid.values)
-        measure = block.record_weights[:, None] * measure
         if distribution.is_continuous:
             measure = measure + np.log(_widths(grid.values, grid.present))
         return measure

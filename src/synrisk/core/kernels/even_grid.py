@@ -32,6 +32,7 @@ from synrisk.core.kernels.simd import (
 _RUN, _STEPS = 11, 6  # weights that follow from one another, and how many in one pass
 _LEAST_EVEN = 4  # guesses
 _ROUNDING = 1e-15  # relative to the guesses
+_SAME_POWER = 1e-300  # guesses with another exponent than the truth do not go this way
 # Powers of two: a run stays within 2^±1000, and differences of terms keep their digits.
 LARGEST_START, LARGEST_RATIO, LARGEST_TURN, _LARGEST_TERM = 500.0, 20.0, 3.0, 100.0
 
@@ -60,11 +61,12 @@ def n_runs(n_guesses: Any) -> Any:
 
 @njit(error_model="numpy")
 def read_lanes(first: Any, n: Any, records: Any, y: Any, own: Any) -> None:
-    """Read what is the records' own: guesses; ω, the truth, and whether guesses are uneven."""
-    _, _, guesses, truth, omega = records
+    """Read what is the records' own: guesses; ω, the truth, uneven guesses, guesses' exponent."""
+    _, _, guesses, truth, omega, power = records
     for j in range(N_LANES):
         i = first + min(j, n - 1)  # lanes to spare repeat the last record
         own[j], own[N_LANES + j] = omega[i], guesses[i, truth[i, 1]]
+        own[3 * N_LANES + j] = power[i]
     n_guesses = guesses.shape[1]
     for k in range(n_guesses):
         store(y, k * N_LANES, gather(guesses, first * n_guesses + k, n_guesses, n))
@@ -74,7 +76,7 @@ def read_lanes(first: Any, n: Any, records: Any, y: Any, own: Any) -> None:
 @njit(error_model="numpy")
 def _predict_at_truth(first: Any, n: Any, records: Any, beta: Any, x: Any, eta: Any) -> None:
     """Write the linear predictors at each record's true parent cell."""
-    values, places, _, truth, _ = records
+    values, places, _, truth, _, _ = records
     for column in range(len(places)):
         for j in range(N_LANES):
             i = first + min(j, n - 1)
@@ -87,7 +89,7 @@ def _predict_at_cell(
     first: Any, n: Any, records: Any, cell: Any, beta: Any, x: Any, eta: Any
 ) -> None:
     """Write the linear predictors at a parent cell."""
-    values, places, _, _, _ = records
+    values, places, _, _, _, _ = records
     for column in range(len(places)):
         place = places[column, cell]
         for j in range(N_LANES):
@@ -242,12 +244,13 @@ def even_sums(
     n_columns, n_draws = beta.shape[0], len(log_v)
     n_guesses, n_outer, n_sums = records.guesses.shape[1], len(parent_of), 1 + len(g)
     x, y, own = (
-        np.empty(n_columns * N_LANES), np.empty(n_guesses * N_LANES), np.empty(3 * N_LANES)
+        np.empty(n_columns * N_LANES), np.empty(n_guesses * N_LANES), np.empty(4 * N_LANES)
     )  # fmt: skip
     turn, start, held = state[2], state[3:5].reshape(-1), state[5:7].reshape(-1)
     read_lanes(first, n, records, y, own)
     _predict_at_truth(first, n, records, beta, x, eta)
     bad = _prepare(varying, base, y, own, draws, eta, state)
+    bad += beyond(load(own, 3 * N_LANES) - load(own, 0), broadcast(_SAME_POWER))
     runs = n_runs(n_guesses)
     for outer in range(n_outer):
         _predict_at_cell(first, n, records, parent_of[outer], beta, x, eta)

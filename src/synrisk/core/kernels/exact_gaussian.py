@@ -67,14 +67,15 @@ def _at_truth(
 ) -> None:  # fmt: skip
     """Write what each node gives at the truth.
 
-    ``cross[node, column]`` is the covariance times the truth's row; ``state[·, node]`` holds ω/σ²,
-    that over what its row leaves, the residual over the same, and the node's level: the log of its
-    weight less its log density at the truth.
+    ``cross[node, column]`` is the covariance times the truth's row; ``state[·, node]`` holds a
+    guess's exponent over σ², ω/σ² over what the truth's row leaves, the residual over the same, and
+    the node's level: the log of its weight less its log density at the truth.
     """
     wide_vectors()
     n_columns = mean.shape[1]
     for q in range(len(sigma)):
-        tau = load(own, 0) * (1.0 / (sigma[q] * sigma[q]))
+        omega, power = load(own, 0), load(own, 3 * N_LANES)
+        tau = omega * (1.0 / (sigma[q] * sigma[q]))
         fitted, leverage = broadcast(0.0), broadcast(0.0)
         for c in range(n_columns):
             product = broadcast(0.0)
@@ -87,7 +88,8 @@ def _at_truth(
         left = 1.0 - tau * leverage
         share = tau / left
         at_truth = 0.5 * math.log(left) - 0.5 * (share * error * error)
-        store(state[0], q * N_LANES, tau)
+        at_truth += (power - omega) * math.log(sigma[q])
+        store(state[0], q * N_LANES, power * (1.0 / (sigma[q] * sigma[q])))
         store(state[1], q * N_LANES, share)
         store(state[2], q * N_LANES, share * error)
         store(state[3], q * N_LANES, (log_weight[q] - at_truth) * LOG2E)
@@ -277,7 +279,7 @@ def _make_predict(digest: str) -> Any:
         # of several sets, the sum over the others of the log ratio to the first set's
     ) -> None:
         _ = digest
-        values, places, guesses, truth, _ = records
+        values, places, guesses, truth, _, _ = records
         starts, log_weight, sigma, mean, covariance, centre, width = nodes
         n_records, n_guesses = guesses.shape
         n_columns, n_parents = places.shape
@@ -289,7 +291,7 @@ def _make_predict(digest: str) -> Any:
                 if log_weight[q] > log_weight[heaviest[s]]:
                     heaviest[s] = q
             share[s] = math.exp(log_weight[heaviest[s]])
-        x, own, inverse = np.empty(n_columns * N_LANES), np.empty(3 * N_LANES), 1.0 / width
+        x, own, inverse = np.empty(n_columns * N_LANES), np.empty(4 * N_LANES), 1.0 / width
         cross, state = np.empty(n_nodes * n_columns * N_LANES), np.empty((4, n_nodes * N_LANES))
         parabola, y = np.empty((3, n_nodes * N_LANES)), np.empty(n_guesses * N_LANES)
         low, below = np.empty(n_guesses * N_LANES), np.empty(n_guesses * N_LANES)

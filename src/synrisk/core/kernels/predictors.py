@@ -57,15 +57,16 @@ def fill_bases(base: Any, eta: Any, cell: Any, parameters: Any, bases: Any, row:
 
 @register_jitable(fastmath=FAST)
 def at_record(
-    varying: Any, base: Any, i: Any, records: Any, draws: Any, eta: Any, bases: Any, at_truth: Any
-) -> None:
+    varying: Any, base: Any, i: Any, records: Any, draws: Any, power: Any, eta: Any, bases: Any,
+    at_truth: Any,
+) -> None:  # fmt: skip
     """Write what a record's draws give, for every guess to start from.
 
     The linear predictors at every parent cell, the bases less those at the truth, and the log
-    weight of each draw less that of the truth's guess. The base at the truth is taken off first:
-    where rates are large it would swamp y·eta.
+    weight of each draw less that of the truth's guess, for guesses with the exponent `power`. The
+    base at the truth is taken off first: where rates are large it would swamp y·eta.
     """
-    values, places, guesses, truth, omega = records
+    values, places, guesses, truth, omega, _ = records
     beta, parameters, log_v = draws
     cell, y = truth[i, 0], guesses[i, truth[i, 1]]
     n_parents, n_draws = bases.shape
@@ -78,4 +79,6 @@ def at_record(
         for h in range(n_draws):
             bases[p, h] -= at_truth[h]
     for h in range(n_draws):
-        at_truth[h] = log_v[h] - omega[i] * varying(y, eta, cell, h, parameters)
+        # The bases of guesses may have another exponent than the truth's.
+        rest = 0.0 if power == omega[i] else (omega[i] - power) * at_truth[h]
+        at_truth[h] = rest + (log_v[h] - omega[i] * varying(y, eta, cell, h, parameters))

@@ -8,6 +8,7 @@ from numba import types
 
 F1, F2, F3, F4 = (types.Array(types.float64, n, "C") for n in (1, 2, 3, 4))
 I1, I2 = (types.Array(types.int64, n, "C") for n in (1, 2))
+B1 = types.Array(types.boolean, 1, "C")
 
 
 class Records(NamedTuple):
@@ -17,7 +18,8 @@ class Records(NamedTuple):
     places: Any  # (column, parent cell)
     guesses: Any  # (record, guess)
     truth: Any  # (record, [parent cell, own guess])
-    omega: Any  # (record): the exponent on its density
+    omega: Any  # (record): the exponent on its density in the fit
+    power: Any  # (record): the exponent on a guess's; another one where a guess is predicted
 
 
 class Draws(NamedTuple):
@@ -40,7 +42,7 @@ class NodeSets(NamedTuple):
     width: Any
 
 
-RECORDS = types.NamedTuple((F2, I2, F2, I2, F1), Records)
+RECORDS = types.NamedTuple((F2, I2, F2, I2, F1, F1), Records)
 DRAWS = types.NamedTuple((F3, F2, F1), Draws)
 SETS = types.NamedTuple((F4, F3, F2), Draws)
 NODES = types.NamedTuple((I1, F1, F1, F2, F3, F1, F1), NodeSets)

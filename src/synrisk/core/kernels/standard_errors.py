@@ -34,7 +34,7 @@ from synrisk.core.kernels.exp_log import (
     wide_vectors,
 )
 from synrisk.core.kernels.predictors import add_terms_at, at_record, compiled, fill_bases
-from synrisk.core.kernels.signatures import F1, F2, F3, F4, FAST, RECORDS, SETS, Draws
+from synrisk.core.kernels.signatures import B1, F1, F2, F3, F4, FAST, RECORDS, SETS, Draws
 from synrisk.core.kernels.simd import N_LANES, broadcast, load, store
 from synrisk.models.families import Family
 
@@ -191,7 +191,7 @@ def _variances(effects: Any, within: Any, basis: Any, variance: Any) -> None:
 
 def _make_errors(varying: Any, base: Any, digest: str) -> Any:
     signature = types.void(
-        RECORDS, SETS, F3, SETS, F3, F2, types.int64, F1, F2, F3, F4, types.float64, F2, F2, F2,
+        RECORDS, SETS, F3, SETS, F3, F2, B1, types.int64, F1, F2, F3, F4, types.float64, F2, F2, F2,
         F1, F1,
     )  # fmt: skip
 
@@ -203,6 +203,7 @@ def _make_errors(varying: Any, base: Any, digest: str) -> Any:
         used: Any,  # those draws that errors are estimated by
         used_weights: Any,  # the same of these, not in logs
         signs: Any,  # (set, factor)
+        predicts: Any,  # (set): whether a guess has its own exponent there, not the record's
         unit_size: Any,  # adjacent draws
         at_truth: Any,  # (unit): q at the truth; of as many units as errors are estimated by
         basis: Any,  # (direction, unit), orthonormal: what matched moments leave no error in
@@ -216,7 +217,7 @@ def _make_errors(varying: Any, base: Any, digest: str) -> Any:
         khat: Any,  # (record): of their weights at that guess
     ) -> None:
         _ = digest
-        values, places, guesses, truth, omega = records
+        values, places, guesses, truth, omega, power = records
         beta, parameters, log_v = draws
         n_records, n_guesses = guesses.shape
         n_parents, n_targets = places.shape[1], within.shape[2]
@@ -229,23 +230,28 @@ def _make_errors(varying: Any, base: Any, digest: str) -> Any:
         row, q, sums = np.empty(n_used), np.empty(n_used), np.empty(n_units)
         effects = np.empty((n_targets, n_units))
         all_eta, two = np.empty((2, n_predictors, n_draws)), np.empty((2, n_draws))
-        whole_row = np.empty(n_draws)
+        whole_row, exponent = np.empty(n_draws), np.empty(n_sets)
         fewest = np.empty((n_sets, n_factors))
         worst = np.empty((n_sets, n_factors), dtype=np.int64)
         for i in range(n_records):
             for s in range(n_sets):
                 of_set = Draws(used.beta[s], used.parameters[s], used.log_v[s])
-                at_record(varying, base, i, records, of_set, eta[s], bases[s], offset[s])
+                exponent[s] = power[i] if predicts[s] else omega[i]
+                at_record(
+                    varying, base, i, records, of_set, exponent[s], eta[s], bases[s], offset[s]
+                )
             effects[:] = 0.0
             fewest[:], worst[:] = np.inf, 0
-            for c in range(n_parents * n_guesses):
+            # Where a guess has its own exponent, the truth's weights are not 1: they come first.
+            for k in range(-1 if predicts.any() else 0, n_parents * n_guesses):
+                c = k if k >= 0 else truth[i, 0] * n_guesses + truth[i, 1]
                 p, y = c // n_guesses, guesses[i, c % n_guesses]
                 q[:] = 0.0
                 for s in range(n_sets):
                     own_eta, own_parameters = eta[s], used.parameters[s]
                     for h in range(n_used):
                         value = varying(y, own_eta, p, h, own_parameters) - bases[s, p, h]
-                        row[h] = (offset[s, h] + omega[i] * value) * LOG2E
+                        row[h] = (offset[s, h] + exponent[s] * value) * LOG2E
                     lost = False
                     for f in range(n_factors):
                         lost |= np.isnan(totals[s, i, f, c])
@@ -271,6 +277,9 @@ def _make_errors(varying: Any, base: Any, digest: str) -> Any:
                         if effective < fewest[s, f]:
                             fewest[s, f], worst[s, f] = effective, c
                 _sum_units(q, unit_size, sums)
+                if k < 0:
+                    at_truth = sums.copy()
+                    continue
                 for r in range(n_targets):
                     by = within[i, c, r]
                     if by != 0.0:
@@ -300,6 +309,9 @@ def _make_errors(varying: Any, base: Any, digest: str) -> Any:
                 value -= varying(y_true, all_eta, 1, h, own_parameters)
                 value -= two[0, h] - two[1, h]
                 whole_row[h] = log_v[s, h] + log_weights[s, f, h] + omega[i] * value
+                if exponent[s] != omega[i]:
+                    value = varying(y, all_eta, 0, h, own_parameters) - two[0, h]
+                    whole_row[h] += (exponent[s] - omega[i]) * value
             ess[i] = _effective(whole_row)
             khat[i] = np.nan
             if ess[i] < least_even:

@@ -159,7 +159,7 @@ def _make_reduce(even: Any, varying: Any, base: Any, digest: str) -> Any:
         totals: Any,  # (record, sum, cell): the sums themselves, NaN where they are lost; or empty
     ) -> None:
         _ = digest
-        guesses, omega, parameters = records.guesses, records.omega, draws.parameters
+        guesses, powers, parameters = records.guesses, records.power, draws.parameters
         n_records, n_guesses = guesses.shape
         n_parents, n_outer = records.places.shape[1], len(parent_of)
         _, n_predictors, n_draws = draws.beta.shape
@@ -190,9 +190,9 @@ def _make_reduce(even: Any, varying: Any, base: Any, digest: str) -> Any:
                     at = (outer * n_sums + one) * n_guesses
                     for k in range(n_guesses):
                         sums[one, outer * n_guesses + k] = block[(at + k) * N_LANES + lane]
-            power, power2 = omega[i], omega[i] * LOG2E
+            power, power2 = powers[i], powers[i] * LOG2E
             if n_unsafe > 0:
-                at_record(varying, base, i, records, draws, eta, bases, at_truth)
+                at_record(varying, base, i, records, draws, power, eta, bases, at_truth)
             for outer in range(n_outer if n_unsafe > 0 else 0):
                 if unsafe[outer * N_LANES + lane] != 0.0:
                     cell = parent_of[outer]
@@ -213,7 +213,7 @@ def _make_reduce(even: Any, varying: Any, base: Any, digest: str) -> Any:
                 for c in range(n_outer * n_guesses):
                     totals[i, one, c] = np.nan if np.isnan(out[i, c]) else sums[one, c]
             if n_lost > 0 and n_unsafe == 0:
-                at_record(varying, base, i, records, draws, eta, bases, at_truth)
+                at_record(varying, base, i, records, draws, power, eta, bases, at_truth)
             for c in range(n_outer * n_guesses if n_lost > 0 else 0):
                 if np.isnan(out[i, c]):
                     outer, y = c // n_guesses, guesses[i, c % n_guesses]
@@ -241,7 +241,7 @@ def _make_accumulate(varying: Any, base: Any, digest: str) -> Any:
         out: Any,
     ) -> None:
         _ = digest
-        guesses, omega, parameters = records.guesses, records.omega, draws.parameters
+        guesses, powers, parameters = records.guesses, records.power, draws.parameters
         n_records, n_guesses = guesses.shape
         n_parents, n_outer = records.places.shape[1], len(parent_of)
         _, n_predictors, n_draws = draws.beta.shape
@@ -250,8 +250,8 @@ def _make_accumulate(varying: Any, base: Any, digest: str) -> Any:
         bases = np.empty((n_parents, n_draws))
         at_truth, offset = np.empty(n_draws), np.empty(n_draws)
         for i in range(n_records):
-            at_record(varying, base, i, records, draws, eta, bases, at_truth)
-            power = omega[i]
+            at_record(varying, base, i, records, draws, powers[i], eta, bases, at_truth)
+            power = powers[i]
             for outer in range(n_outer):
                 cell = parent_of[outer]
                 for h in range(n_draws):

@@ -16,6 +16,7 @@ from scipy.special import logsumexp
 
 from synrisk.base.arrays import FloatArray
 from synrisk.core.likelihood import ModelBlock, TableErrors
+from synrisk.fitting import Evidence
 from synrisk.fitting.psis import smoothed
 from synrisk.risk.estimators.estimate import Estimate, ModelErrors, Request, Shape
 from synrisk.risk.estimators.exact import exact_within
@@ -32,11 +33,14 @@ class AtGuesses(Estimate):
         ``(fit, cell)``.
     log_weights
         Of the draws, ``(fit, cell, draw)``, in antithetic pairs; they sum to one.
+    predicted
+        A fit more where the record's weight is not 1: without the release, the guess with weight 1.
     """
 
     name: ClassVar[str] = "fit"
     log_evidence: FloatArray
     log_weights: FloatArray
+    predicted: Evidence | None = None
 
     def log_table(
         self, block: ModelBlock, shape: Shape, totals: FloatArray | None = None
@@ -49,6 +53,8 @@ class AtGuesses(Estimate):
     def log_predictive(self, block: ModelBlock, shape: Shape) -> FloatArray:
         """Return the log predictive density of each guess, up to a constant."""
         del block, shape
+        if self.predicted is not None:
+            return self.predicted.log_evidence[None]
         return self.log_evidence[:1]
 
     def errors(
@@ -56,16 +62,17 @@ class AtGuesses(Estimate):
     ) -> tuple[ModelErrors, ...]:
         """Return the Monte-Carlo errors; see `table_errors`."""
         del totals
-        sign = -float(len(self.log_evidence) - 1)
-        both = partial(self._errors, block, shape, within, sign + 1.0)
+        weights = np.exp(self.log_weights)
+        alone = weights[1:].sum(axis=0) - (len(weights) - 1) * weights[0]
+        prior = weights[0] if self.predicted is None else np.exp(self.predicted.log_weights)
+        both = partial(self._errors, block, shape, within, alone + prior)
         n_draws = int(self.log_weights.shape[2])
-        return (ModelErrors(self._errors(block, shape, within, sign), both, n_draws),)
+        return (ModelErrors(self._errors(block, shape, within, alone), both, n_draws),)
 
     def _errors(
-        self, block: ModelBlock, shape: Shape, within: FloatArray, sign: float
+        self, block: ModelBlock, shape: Shape, within: FloatArray, q: FloatArray
     ) -> TableErrors:
-        weights = np.exp(self.log_weights)
-        q = weights[1:].sum(axis=0) + sign * weights[0]
+        """Return the errors; `q` is each draw's effect on the log of a cell, ``(cell, draw)``."""
         q = np.add.reduceat(q, np.arange(0, q.shape[1], 2), axis=1)  # pairs
         parent, own = block.true_cells(shape)[0]
         variance_from_truth = ((q - q[parent * shape[block.own] + own]) ** 2).sum(axis=1)
@@ -111,9 +118,15 @@ def fitted_at_guesses(
         synthesizer.refits.evidence(model, datasets, position, guesses, request.executor)
         for datasets in ([], *([dataset] for dataset in request.release))
     ]
+    predicted = None
+    if block.is_weighted:
+        matrix, y, omega = guesses
+        as_one = (matrix, y, np.ones(len(omega)))
+        predicted = synthesizer.refits.evidence(model, [], position, as_one, request.executor)
     return AtGuesses(
         np.stack([evidence.log_evidence for evidence in found]),
         np.stack([evidence.log_weights for evidence in found]),
+        predicted,
     )
 
 

@@ -198,7 +198,13 @@ def units_of(model: Model, draws: Posterior) -> Units:
 def _with_prior(
     block: ModelBlock, sets: ErrorSets, within: FloatArray, totals: FloatArray, shape: Shape
 ) -> TableErrors:
-    """Return the errors where the prior takes one of the denominators away."""
+    """Return the errors where the prior is what the same draws predict."""
+    if block.is_weighted:
+        sets = sets.with_prediction()
+        unknown = np.full((len(sets.signs) - len(totals), *totals.shape[1:]), np.nan)
+        totals = np.concatenate([totals, unknown])  # as among the draws that are used
+        return table_errors(block, sets, within, totals, shape, 0.0)
+    # It takes one of the denominators away.
     signs = sets.signs.copy()
     if sets.denominator is not None:
         signs[sets.denominator] += 1.0

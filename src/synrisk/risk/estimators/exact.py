@@ -32,7 +32,7 @@ class Exact(Estimate):
 
     def log_predictive(self, block: ModelBlock, shape: Shape) -> FloatArray:
         """Return the log predictive density of each guess against the truth's."""
-        return log_predictive_by_nodes(block, self.nodes, (), shape)
+        return log_predictive_by_nodes(block.predicting(), self.nodes, (), shape)
 
 
 @dataclass(frozen=True)

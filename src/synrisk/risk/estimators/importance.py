@@ -87,7 +87,7 @@ class Importance(Estimate):
 
     def log_predictive(self, block: ModelBlock, shape: Shape) -> FloatArray:
         """Return the log predictive density of each guess against the truth's."""
-        return log_predictive(block, self.draws, shape)
+        return log_predictive(block.predicting(), self.draws, shape)
 
     def worst_weights(self) -> tuple[FloatArray, FloatArray]:
         """Return ESS and k̂ of the dataset whose weights are the most uneven."""

@@ -84,7 +84,7 @@ class Stacked(Estimate):
 
     def log_predictive(self, block: ModelBlock, shape: Shape) -> FloatArray:
         """Return the log predictive density of each guess against the truth's."""
-        return log_predictive(block, self.draws, shape)
+        return log_predictive(block.predicting(), self.draws, shape)
 
     def findings(self, variable: str) -> list[Finding]:
         """Say where a fit to a stack cannot be relied on."""
