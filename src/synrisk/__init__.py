@@ -20,6 +20,7 @@ from synrisk.base.errors import (
     UnreliableError,
 )
 from synrisk.data.households import load_households
+from synrisk.models.families import RoundedGaussian
 from synrisk.models.plan import Regression
 from synrisk.models.priors import Conjugate, Exponential, Normal
 from synrisk.risk.diagnostics import ReliabilityWarning
@@ -56,6 +57,7 @@ __all__ = [
     "Regression",
     "Relative",
     "ReliabilityWarning",
+    "RoundedGaussian",
     "SettingsError",
     "SynriskError",
     "SynthesisWarning",

@@ -1,8 +1,8 @@
 """The model prior of weighted records: what is predicted of a guess has the exponent 1.
 
-Records enter the fit with their weights, p_ω(θ | y_-i) ∝ p(θ) Π f(y_j | θ)^ω_j over the others. What
-an intruder believes before the release is ∫ f(y* | θ) p_ω(θ | y_-i) dθ, whatever the weight of the
-record itself. Here by quadrature over an intercept, and over an intercept and sigma.
+Records enter the fit with their weights: p_ω(θ | y_-i) ∝ p(θ) Π f(y_j | θ)^ω_j over the others.
+What an intruder believes before the release is ∫ f(y* | θ) p_ω(θ | y_-i) dθ, whatever the weight of
+the record itself. Here by quadrature over an intercept, and over an intercept and sigma.
 """
 
 import numpy as np

@@ -59,21 +59,21 @@ def draw_difference(ax: Axes, drawn: Drawn, axis: int) -> None:
         ax.set_ylim(bottom=0)
         plain_axis(ax)
         return
-    edges = whole_edges(off)
+    edges = whole_edges(off, step=family.grid_step)
     shares_of = np.histogram(off, edges)[0] / len(off)
     ax.bar(edges[:-1] + np.diff(edges) / 2, shares_of, width=0.9 * np.diff(edges), color=BLUE)
     ax.set_ylabel("share of records")
     ax.yaxis.set_major_formatter(PercentFormatter(1.0))
-    ax.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+    ax.xaxis.set_major_locator(MaxNLocator(8, integer=family.grid_step >= 1.0))
 
 
-def whole_edges(*columns: FloatArray | IntArray) -> FloatArray:
-    """Return edges of bars over whole numbers: one a value, or wider ones where there are many."""
-    low = min(int(column.min()) for column in columns)
-    high = max(int(column.max()) for column in columns)
+def whole_edges(*columns: FloatArray | IntArray, step: float = 1.0) -> FloatArray:
+    """Return edges of bars over multiples of a step: one a value, or wider where there are many."""
+    low = min(round(float(column.min()) / step) for column in columns)
+    high = max(round(float(column.max()) / step) for column in columns)
     width = -(-(high - low + 1) // _MOST_BARS)
     n_bars = -(-(high - low + 1) // width)
-    return low - 0.5 + width * np.arange(n_bars + 1, dtype=np.float64)
+    return step * (low - 0.5 + width * np.arange(n_bars + 1, dtype=np.float64))
 
 
 def draw_distribution(
@@ -105,8 +105,8 @@ def draw_distribution(
         level_ticks(ax, levels)
         ax.set_xlabel("level")
         return
-    _draw_shares(ax, own, datasets, whole_edges(own, *datasets))
-    ax.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+    _draw_shares(ax, own, datasets, whole_edges(own, *datasets, step=family.grid_step))
+    ax.xaxis.set_major_locator(MaxNLocator(8, integer=family.grid_step >= 1.0))
     ax.set_xlabel(f"{text(name)}, in its own units")
 
 

@@ -167,7 +167,7 @@ def _difference(drawn: Drawn, axis: int, rules: DisclosureRules) -> dict[str, An
     bins = (
         rules.bins(off, low=0.0)
         if family.is_continuous
-        else rules.pooled(off, _whole_edges(off, rules))
+        else rules.pooled(off, _whole_edges(off, rules, family.grid_step))
     )
     if bins is None:
         return None
@@ -178,20 +178,20 @@ def _difference(drawn: Drawn, axis: int, rules: DisclosureRules) -> dict[str, An
         "the variable's own units. At 0 the best guess is the truth; no guess is farther than the "
         "guesses reach.",
         "x": f"|best guess − truth| of {name}",
-        "whole": not family.is_continuous,
+        "whole": not family.is_continuous and family.grid_step >= 1.0,
         **_json(bins, rules.size(len(off))),
     }
 
 
-def _whole_edges(values: FloatArray, rules: DisclosureRules) -> FloatArray:
-    """Return an edge between whole numbers, from the `least`-th smallest to the largest such."""
-    ordered = np.sort(values)
+def _whole_edges(values: FloatArray, rules: DisclosureRules, step: float) -> FloatArray:
+    """Return an edge between multiples of `step`, from the `least`-th smallest to largest."""
+    ordered = np.sort(values / step)
     first = min(rules.least, len(values)) - 1
-    low, high = int(ordered[first]), int(ordered[len(values) - 1 - first])
+    low, high = round(ordered[first]), round(ordered[len(values) - 1 - first])
     low, high = min(low, high), max(low, high)
     width = -(-(high - low + 1) // rules.most_bars(len(values), _MOST_RANK_BARS))
     n_bars = -(-(high - low + 1) // width)
-    return low - 0.5 + width * np.arange(n_bars + 1, dtype=np.float64)
+    return np.asarray(step * (low - 0.5 + width * np.arange(n_bars + 1, dtype=np.float64)))
 
 
 def _distribution(
@@ -215,7 +215,7 @@ def _distribution(
     bins = (
         rules.bins(values)
         if family.is_continuous
-        else rules.pooled(values, _whole_edges(values, rules))
+        else rules.pooled(values, _whole_edges(values, rules, family.grid_step))
     )
     if bins is None:
         return None
@@ -225,7 +225,7 @@ def _distribution(
         **common,
         "kind": "histogram",
         "y": "density of records",
-        "whole": not family.is_continuous,
+        "whole": not family.is_continuous and family.grid_step >= 1.0,
         "synthetic": [[float(f"{s:.4g}") for s in one / one.sum()] for one in outlines],
         **_json(bins, rules.size(len(own))),
     }

@@ -50,7 +50,9 @@ class Labels:
     def decode(self, axis: int, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return what a user sees for guesses on an axis: numbers, counts as integers, labels."""
         seen = self.variables[axis].decode(values)
-        if seen.dtype.kind == "f" and not self.families[axis].is_continuous:
+        family = self.families[axis]
+        whole = not family.is_continuous and family.grid_step == np.rint(family.grid_step)
+        if seen.dtype.kind == "f" and whole:
             return seen.astype(np.int64)
         return seen
 

@@ -17,6 +17,7 @@ from synrisk.base.errors import SettingsError, SynriskError, listed, nearest
 from synrisk.base.messages import Place
 from synrisk.data.schema import MISSING_POLICIES, Missing
 from synrisk.data.toml import Section, read_settings
+from synrisk.models.families import RoundedGaussian
 from synrisk.models.plan import Plan, Regression
 from synrisk.models.priors import PRIORS, Conjugate, Exponential, Normal
 from synrisk.risk.guesses import Additive, AllLevels, Interval, Relative, Values
@@ -268,7 +269,7 @@ def _models(
     draws: list[Path] = []
     rename: dict[str, dict[str, str]] = {}
     for model in models:
-        model.refuse_unknown(("formula", "family", "prior", "weights", "draws", "rename"))
+        model.refuse_unknown(("formula", "family", "step", "prior", "weights", "draws", "rename"))
         regression = _regression(model)
         for earlier, other in zip(models, regressions, strict=False):
             if regression.response in other.parsed.predictors:  # the earlier one is wrong
@@ -295,10 +296,17 @@ def _regression(model: Section) -> Regression:
     formula, family = model.text("formula"), model.text("family", "gaussian")
     if formula is None:
         model.refuse('lacks its formula, such as formula = "LogIncome ~ LogExpenditure".')
-    attempt((model, "family"), Regression, "y ~ 1", str(family))
+    known = attempt((model, "family"), Regression, "y ~ 1", str(family)).distribution
+    if "step" in model.values:
+        if not isinstance(known, RoundedGaussian):
+            model.refuse(
+                'is for family = "rounded_gaussian": what its values are multiples of.', "step"
+            )
+        known = attempt((model, "step"), RoundedGaussian, model.values["step"])
     prior, weights = _prior(model), model.text("weights")
-    at = (model, "formula")
-    return attempt(at, Regression, str(formula), str(family), prior=prior, weights=weights)
+    return attempt(
+        (model, "formula"), Regression, str(formula), known, prior=prior, weights=weights
+    )
 
 
 def _fit(section: Section, *, foreign: bool) -> dict[str, Any]:

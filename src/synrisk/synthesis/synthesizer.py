@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -26,7 +26,7 @@ from synrisk.base.errors import (
 from synrisk.base.messages import place_of, setting
 from synrisk.base.notes import Note, for_anyone
 from synrisk.base.seeds import checked_seed
-from synrisk.base.workers import workers
+from synrisk.base.workers import Executor, workers
 from synrisk.data.archive import intact
 from synrisk.data.frames import TableLike, read_table
 from synrisk.data.netcdf import Contents, load, save
@@ -35,7 +35,7 @@ from synrisk.fitting import Refit, fit_regression
 from synrisk.models.design import Design
 from synrisk.models.plan import Plan, Regression
 from synrisk.models.posterior import Posterior, parameter_names
-from synrisk.models.priors import PriorSpec, check_prior
+from synrisk.models.priors import Conjugate, PriorSpec, check_prior
 from synrisk.synthesis.confidential import Confidential
 from synrisk.synthesis.datasets import synthesize
 from synrisk.synthesis.draws import bambi
@@ -45,6 +45,7 @@ from synrisk.synthesis.fitted_model import Model, describe_models, saturation_no
 from synrisk.synthesis.leaks import refuse_leaks
 from synrisk.synthesis.refits import Refits, rows_of_records
 from synrisk.synthesis.release import read_release
+from synrisk.synthesis.rounding import is_coarse, rounded, stored_step
 from synrisk.synthesis.synthesizer_file import (
     models_from_contents,
     models_to_contents,
@@ -495,20 +496,51 @@ def fit(
         for regression, design, of_model in zip(
             confidential.plan.regressions, designs, chosen, strict=True
         ):
-            posterior, how = fit_regression(
-                regression,
-                design,
-                confidential.schema.variables[regression.response],
-                rows_of_records(confidential, design, regression),
-                prior=of_model,
-                engine=engine,
-                n_draws=int(n_draws),
-                seed=start,
-                executor=opened,
-            )
-            weights = confidential.record_weights(regression)
-            models.append(Model(regression, design, posterior, weights, how))
-    return Synthesizer(confidential, tuple(models))
+            settings = _Settings(of_model, engine, int(n_draws), start, opened)
+            model = settings.fit(confidential, regression, design)
+            instead = _of_rounded_values(confidential, model, settings)
+            models.append(model if instead is None else settings.fit(confidential, instead, design))
+    plan = Plan.of([model.regression for model in models])
+    return Synthesizer(replace(confidential, plan=plan), tuple(models))
+
+
+@dataclass(frozen=True, repr=False)
+class _Settings:
+    """How one model is fitted."""
+
+    prior: PriorSpec
+    engine: EngineName
+    n_draws: int
+    seed: int
+    executor: Executor
+
+    def fit(self, confidential: Confidential, regression: Regression, design: Design) -> Model:
+        posterior, how = fit_regression(
+            regression,
+            design,
+            confidential.schema.variables[regression.response],
+            rows_of_records(confidential, design, regression),
+            prior=self.prior,
+            engine=self.engine,
+            n_draws=self.n_draws,
+            seed=self.seed,
+            executor=self.executor,
+        )
+        weights = confidential.record_weights(regression)
+        return Model(regression, design, posterior, weights, how)
+
+
+def _of_rounded_values(
+    confidential: Confidential, model: Model, settings: _Settings
+) -> Regression | None:
+    """Return the regression that knows that its response is rounded, where that matters."""
+    regression, prior = model.regression, settings.prior
+    if settings.engine == "exact" or prior == "conjugate" or isinstance(prior, Conjugate):
+        return None  # asked for by name; `attribute_risk` says that its numbers are not known
+    values = confidential.columns[regression.response]
+    step = stored_step(regression, confidential.data[regression.response].dtype)
+    coarse = is_coarse(regression, model.posterior, values, step)
+    return rounded(regression) if coarse else None
 
 
 def _priors_by_model(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from synrisk.base.errors import FileError
 from synrisk.data.archive import pack, unpack
 from synrisk.fitting import Fit
-from synrisk.models.families import Family, is_registered
+from synrisk.models.families import Family, family, is_registered
 from synrisk.models.plan import Regression
 from synrisk.models.posterior import Posterior, parameter_names
 from synrisk.models.priors import prior_from_json, prior_to_json
@@ -22,7 +23,7 @@ def models_to_contents(models: Sequence[Model]) -> tuple[list[dict[str, Any]], d
     settings = [
         {
             "formula": model.regression.formula,
-            "family": _registered(model.regression.distribution),
+            "family": _stored(model.regression.distribution),
             "prior": None
             if model.regression.prior is None
             else prior_to_json(model.regression.prior),
@@ -41,7 +42,7 @@ def regressions_from_contents(settings: Sequence[Mapping[str, Any]]) -> list[Reg
     return [
         Regression(
             stored["formula"],
-            stored["family"],
+            _family(stored["family"]),
             prior=None if stored["prior"] is None else prior_from_json(stored["prior"]),
             weights=stored["weights"],
         )
@@ -70,9 +71,19 @@ def models_from_contents(
     return tuple(models)
 
 
-def _registered(family: Family) -> str:
-    if not is_registered(family):
+def _stored(known: Family) -> str | dict[str, Any]:
+    """Return the name of a family, with its options where it has any."""
+    if not is_registered(known):
         raise FileError(
-            f"The family {family.name!r} is not one of synrisk's, so it cannot be saved."
+            f"The family {known.name!r} is not one of synrisk's, so it cannot be saved."
         )
-    return family.name
+    options = asdict(known)
+    return {"name": known.name, **options} if options else known.name
+
+
+def _family(stored: str | Mapping[str, Any]) -> Family:
+    """Return the family that `_stored` stored."""
+    if isinstance(stored, str):
+        return family(stored)
+    options = {key: value for key, value in stored.items() if key != "name"}
+    return replace(family(stored["name"]), **options)

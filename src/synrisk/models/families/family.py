@@ -62,6 +62,7 @@ class Family(ABC):
     is_quadratic: ClassVar[bool] = False  # the log density is of degree two at most in y
     is_classification: ClassVar[bool] = False  # `events` part the records into classes
     is_ordered: ClassVar[bool] = True  # |guess − truth| means something
+    least: ClassVar[float] = 0.0  # the smallest value of one that is not continuous
     wants: ClassVar[str]  # what a response must be, for messages
     # The log density once more, for the kernels that numba compiles: two plain functions whose
     # difference it is,
@@ -70,6 +71,19 @@ class Family(ABC):
     # with eta[cell, predictor, draw] and parameters[parameter, draw] of `kernel_parameters`. Terms
     # of y alone (log y!) may be left out: they are the same at every draw and cancel.
     compiled: ClassVar[tuple[Callable[..., float], Callable[..., float]]]
+
+    @property
+    def grid_step(self) -> float:
+        """The distance between neighbouring values of one that is not continuous."""
+        return 1.0
+
+    def on_grid(self, values: FloatArray) -> FloatArray:
+        """Return the nearest values that one which is not continuous has; `least` aside."""
+        step = self.grid_step
+        per_unit = np.rint(1.0 / step)
+        if abs(step * per_unit - 1.0) < 1e-12:  # tenths are divided by ten, which is exact
+            return np.asarray(np.rint(values * per_unit) / per_unit)
+        return np.asarray(np.rint(values / step) * step)
 
     @property
     def auxiliary_names(self) -> tuple[str, ...]:

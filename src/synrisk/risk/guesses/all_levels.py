@@ -10,7 +10,7 @@ from synrisk.base.arrays import FloatArray
 from synrisk.base.errors import GuessError
 from synrisk.base.messages import either
 from synrisk.base.notes import for_anyone
-from synrisk.risk.guesses.strategy import Grid, Guesses, Target
+from synrisk.risk.guesses.strategy import Grid, Guesses, Target, with_truth
 
 _OTHERS = either(
     "Relative, Additive, Interval or Values",
@@ -45,7 +45,7 @@ class AllLevels(Guesses):
 
 @dataclass(frozen=True)
 class Neighbourhood(Guesses):
-    """`n` whole numbers in a row, with the truth in the middle where 0 allows it."""
+    """`n` neighbouring values, with the truth in the middle where the least one allows it."""
 
     n: int
 
@@ -55,12 +55,13 @@ class Neighbourhood(Guesses):
 
     def grid(self, target: Target) -> Grid:
         """Lay out the guesses."""
-        first = np.maximum(target.truth - self.n // 2, 0.0)
-        values = first[:, None] + np.arange(self.n, dtype=np.float64)
+        family = target.family
+        first = np.maximum(target.truth - self.n // 2 * family.grid_step, family.least)
+        values = family.on_grid(first[:, None] + family.grid_step * np.arange(self.n))
         note = for_anyone(
             # How many would change with one record.
-            f"{target.name} takes many values; the guesses are the {self.n} whole numbers about "
-            "the truth."
+            f"{target.name} takes many values; the guesses are the {self.n} "
+            f"{target.multiples} about the truth."
         )
-        truth = (target.truth - first).astype(np.int64)
+        values, truth = with_truth(values, target)
         return Grid(values, truth, np.ones(values.shape, dtype=bool), True, (note,))

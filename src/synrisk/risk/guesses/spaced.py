@@ -96,7 +96,7 @@ def even_grid(
         )
     low, high = np.maximum(low, within.low), np.minimum(high, within.high)
     if target.is_whole:
-        low = np.maximum(low, 0.0)
+        low = np.maximum(low, target.family.least)
     n_empty = int((low >= high).sum())
     if n_empty:
         raise GuessError(
@@ -117,7 +117,7 @@ def even_grid(
         notes += replaced_note(target.name, n_replaced, len(values))
         everywhere = np.ones(values.shape, dtype=bool)
         return Grid(values, truth, everywhere, around_truth, notes, n_replaced)
-    fixed = np.rint(values)
+    fixed = target.family.on_grid(values)
     values, truth = with_truth(fixed, target)
     n_replaced = 0 if around_truth else n_without_truth(fixed, truth, target)
     present = np.ones(values.shape, dtype=bool)
@@ -127,6 +127,6 @@ def even_grid(
     same = values == target.truth[:, None]
     present &= ~same
     present[rows, truth] = True
-    note = for_anyone(f"Guesses for {target.name} were rounded to whole numbers.")
+    note = for_anyone(f"Guesses for {target.name} were rounded to {target.multiples}.")
     notes = (*notes, note, *replaced_note(target.name, n_replaced, len(values)))
     return Grid(values, truth, present, around_truth, notes, n_replaced)

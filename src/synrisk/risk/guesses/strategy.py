@@ -69,8 +69,14 @@ class Target:
 
     @property
     def is_whole(self) -> bool:
-        """Whether values are whole numbers or codes."""
+        """Whether values are whole numbers, multiples of a step, or codes."""
         return not self.family.is_continuous
+
+    @property
+    def multiples(self) -> str:
+        """What values that are not continuous are, for messages."""
+        step = self.family.grid_step
+        return "whole numbers" if step == 1.0 else f"multiples of {step:g}"
 
 
 @dataclass(frozen=True, repr=False)

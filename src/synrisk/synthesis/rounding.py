@@ -1,0 +1,91 @@
+"""Released values that are rounded: whether a model's density may stand for their probability.
+
+A whole-number column of a gaussian model is released rounded. The probability of a rounded value is
+the density times the width of what is rounded to it but for a relative (width/σ)²/24 · (z² − 1), so
+that rounding looks like a log σ that is larger by (width/σ)²/24. Against its standard error among n
+rows, 1/√(2n), that is
+
+    shift = √(2n) · mean (width/σ)² / 24
+
+With 200 rows and five datasets a lift was off by a factor 1.008 at a shift of 0.03 (σ of 5 units),
+1.56 at 0.2 (2 units), 6 at 5 (0.42 units).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from synrisk.base.arrays import FloatArray
+from synrisk.models.families import RoundedGaussian
+from synrisk.models.plan import Regression
+from synrisk.models.posterior import Posterior
+
+_LARGEST_SHIFT = 0.02
+_MANTISSAS = (5.0, 2.0, 1.0)
+_EXPONENTS = range(8, -7, -1)  # of the steps that are looked for: 5e8 to 1e-6
+_ON_GRID = 1e-9  # of a step
+
+
+def stored_step(regression: Regression, dtype: Any) -> float:
+    """Return the step to which a continuous response is rounded by its column's type, else 0."""
+    whole = regression.distribution.is_continuous and pd.api.types.is_integer_dtype(dtype)
+    return 1.0 if whole else 0.0
+
+
+def step_of(values: FloatArray) -> float:
+    """Return the largest 1, 2 or 5 times a power of ten that all values are multiples of, or 0."""
+    largest = float(np.abs(values).max(initial=0.0))
+    for exponent in _EXPONENTS:
+        for mantissa in _MANTISSAS:
+            step = mantissa * 10.0**exponent
+            few = values[:100] / step  # nearly always enough to tell
+            if (
+                step > largest
+                or (np.abs(few - np.rint(few)) > _ON_GRID * (1.0 + np.abs(few))).any()
+            ):
+                continue
+            each = values / step
+            if (np.abs(each - np.rint(each)) <= _ON_GRID * (1.0 + np.abs(each))).all():
+                return step
+    return 0.0
+
+
+def is_coarse(
+    regression: Regression, posterior: Posterior, values: FloatArray, step: float
+) -> bool:
+    """Tell whether values rounded to `step` are too coarse for the density of a model.
+
+    Parameters
+    ----------
+    regression, posterior
+        The model, of a continuous response.
+    values
+        Of the response, on its own scale.
+    step
+        0 where they are not rounded.
+    """
+    places = [k for k, own in enumerate(regression.distribution.auxiliary) if own.in_response_units]
+    if not step or not places:
+        return False
+    sigma = float(np.exp(posterior.log_weights) @ posterior.auxiliary[:, places[0]])
+    below, at, above = (regression.on_model_scale(values + by) for by in (-step / 2, 0.0, step / 2))
+    with np.errstate(all="ignore"):
+        width = np.abs(above - np.where(np.isfinite(below), below, 2.0 * at - above))
+        shift = math.sqrt(2.0 * len(values)) * float(np.mean((width / sigma) ** 2)) / 24.0
+    return not shift <= _LARGEST_SHIFT
+
+
+def rounded(regression: Regression) -> Regression | None:
+    """Return the regression of rounded values in place of a normal one. None: there is none."""
+    if not regression.distribution.exact or regression.transform.steps:
+        return None
+    return Regression(
+        regression.formula,
+        RoundedGaussian(1.0),
+        prior=regression.prior,
+        weights=regression.weights,
+    )
