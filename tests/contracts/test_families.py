@@ -20,6 +20,7 @@ EXAMPLES = {
     "bernoulli": (Numeric("y"), [0.0, 1.0]),
     "categorical": (Factor("y", ("a", "b", "c", "d")), [0.0, 1.0, 2.0, 3.0]),
     "poisson": (Numeric("y"), [0.0, 1.0, 4.0]),
+    "rounded_gaussian": (Numeric("y"), [-2.0, 0.0, 1.0]),
     "student_t": (Numeric("y"), [-1.3, 0.0, 2.4]),
     "negative_binomial": (Numeric("y"), [0.0, 1.0, 4.0]),
 }
@@ -28,6 +29,7 @@ OUTSIDE = {
     "bernoulli": 2.0,
     "categorical": 4.0,
     "poisson": -1.0,
+    "rounded_gaussian": 0.5,
     "student_t": np.inf,
     "negative_binomial": 0.5,
 }
@@ -36,6 +38,8 @@ OUTSIDE = {
 def independent_log_density(name, y, eta, auxiliary):
     if name == "gaussian":
         return stats.norm.logpdf(y, eta[0], auxiliary[0])
+    if name == "rounded_gaussian":
+        return np.log(np.diff(stats.norm.cdf([y - 0.5, y + 0.5], eta[0], auxiliary[0]))[0])
     if name == "bernoulli":
         return stats.bernoulli.logpmf(y, 1 / (1 + np.exp(-eta[0])))
     if name == "poisson":
@@ -136,7 +140,8 @@ def test_derivative_shapes(known):
 def test_events_are_sets_of_records(known):
     _, y, _, _ = case(known)
     events = known.events(y)
-    assert bool(events) is not known.is_continuous  # of which no outcome can be settled
+    settles = not known.is_continuous and not known.identity_link
+    assert bool(events) is settles  # of others no outcome can be settled
     for event in events:
         assert event.shape == y.shape
         assert event.dtype == bool

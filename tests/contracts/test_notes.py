@@ -14,12 +14,13 @@ from synrisk.base import notes
 ROOT = Path(synrisk.__file__).parent
 # What stands in the sentences of a module that a shared page may tell, counts apart.
 TOLD = {
-    "all_levels": {"target.name", "self.n"},
+    "all_levels": {"target.name", "self.n", "n", "target.multiples"},
     "attribute_result": {"listed(around)"},
     "attribute_risk": {
         "name", "draws[k].n_draws", "found",  # numbers of draws
         "listed(foreign)", "number", "one + 1", "other + 1",
     },
+    "doubts": {"self.why[0].upper()", "self.why[1:]"},  # a variable, and the step of its release
     "diagnostics": {"variable", "listed(map(str, numbers))"},
     "fitted_model": {"factor", "response"},
     "identifiability": {"response"},
@@ -28,7 +29,7 @@ TOLD = {
         "carried", "shapes[one]", "LEAST_RELEASE_ESS",  # about the weights of draws
     },
     "relative": {"target.name"},
-    "spaced": {"target.name"},
+    "spaced": {"target.name", "target.multiples"},  # of a step that the model has
     "stacked": {"variable"},
     "synthesizer": {"model.regression.response", "listed(model.posterior.left_out)"},
 }  # fmt: skip

@@ -30,6 +30,7 @@ CASES = {
         [sr.Regression("b ~ 1"), sr.Regression("o ~ b", "bernoulli")],
         {"b": CONTINUOUS, "o": [0, 1]},
     ),
+    "rounded": ([sr.Regression("a ~ x")], {"a": [-3, -1, 0, 1, 2, 4]}),
     "weighted gaussian": ([sr.Regression("b ~ x", weights="w")], {"b": CONTINUOUS}),
     "weighted counts": ([sr.Regression("k ~ x", "poisson", weights="w")], {"k": [0, 2, 5, 9]}),
 }
@@ -42,6 +43,7 @@ def people(n=12):
         {
             "x": x,
             "b": 1.0 + x + rng.normal(size=n),
+            "a": np.rint(0.4 + x + 0.6 * np.cos(np.arange(n))).astype(int),
             "o": (rng.random(n) < expit(x)).astype(int),
             "k": rng.poisson(np.exp(0.7 + 0.3 * x)),
             "r": pd.Categorical(rng.choice(["low", "mid", "top"], n), ["low", "mid", "top"]),

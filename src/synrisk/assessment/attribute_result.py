@@ -25,6 +25,7 @@ from synrisk.plots.view import Drawn
 from synrisk.report import Source, write_report
 from synrisk.risk import tables
 from synrisk.risk.diagnostics import findings, table_of
+from synrisk.risk.doubts import Doubt
 from synrisk.risk.estimators.estimate import Finding
 from synrisk.risk.evaluation import Evaluation
 from synrisk.risk.evaluation_file import evaluation_from_contents, evaluation_to_contents
@@ -62,6 +63,8 @@ class AttributeRisk:
     fingerprints
         By which the datasets that were evaluated are known again, whatever the order of their
         rows; none in a file of before they were kept.
+    doubts
+        Why the risk of some records is not known, whatever their numbers say: they are undecided.
     """
 
     estimator: dict[str, str]
@@ -73,6 +76,7 @@ class AttributeRisk:
     _result: RiskArrays
     _labels: tables.Labels
     fingerprints: tuple[str, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
 
     def __repr__(self) -> str:
         sizes = " × ".join(str(n) for n in self._evaluation.shape)
@@ -142,7 +146,7 @@ class AttributeRisk:
         return table_of(self._findings())
 
     def _findings(self) -> list[Finding]:
-        return findings(self._evaluation, self._result, self.release_check)
+        return findings(self._evaluation, self._result, self.release_check, self.doubts)
 
     @property
     def synthesizer(self) -> Synthesizer:
@@ -172,6 +176,7 @@ class AttributeRisk:
             self.release_check,
             self.synthesizer.n_records,
             self.n_datasets,
+            self.doubts,
         )
 
     def report(
@@ -312,6 +317,7 @@ class AttributeRisk:
             "notes": pack(self._notes, arrays, "note"),
             "checks": pack(self.release_check, arrays, "check"),
             "fingerprints": list(self.fingerprints),
+            "doubts": pack(self.doubts, arrays, "doubt"),
             **stored,
         }
         save(path, Contents(_KIND, meta, arrays | of_evaluation, synthesizer.data))
@@ -338,6 +344,7 @@ class AttributeRisk:
             result,
             labels_of(synthesizer, evaluation.positions),
             tuple(meta.get("fingerprints", ())),  # files of before they were kept have none
+            tuple(unpack(Doubt, packed, arrays) for packed in meta.get("doubts", ())),
         )
 
     def _log_joint(self, row: int) -> Any:

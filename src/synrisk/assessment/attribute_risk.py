@@ -36,6 +36,7 @@ from synrisk.data.frames import TableLike
 from synrisk.data.schema import Columns
 from synrisk.models.posterior import Posterior
 from synrisk.risk.diagnostics import ReliabilityWarning, findings
+from synrisk.risk.doubts import doubts_about
 from synrisk.risk.estimators.choose import PAPER, estimators_of, prepare_all
 from synrisk.risk.estimators.estimate import Estimator, Finding
 from synrisk.risk.estimators.paper import Paired
@@ -143,8 +144,9 @@ def attribute_risk(
         if asked.diagnostics:
             with team.open() as opened:
                 checks = check_release(synthesizer, prepared.release, opened)
+    doubts = doubts_about(synthesizer, prepared.release, prepared.grids, asked.positions)
     if asked.diagnostics:
-        _warn(findings(evaluation, result, checks))
+        _warn(findings(evaluation, result, checks, doubts))
     names = synthesizer.plan.synthesized
     return AttributeRisk(
         dict(zip(names, asked.estimator_names, strict=True)),
@@ -161,6 +163,7 @@ def attribute_risk(
         result,
         labels_of(synthesizer, asked.positions),
         tuple(fingerprint(dataset) for dataset in prepared.release),
+        doubts,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -87,6 +87,10 @@ class Numeric:
         return f"Correct the data, or call the column a category: {category}."
 
 
+class LevelsOfData(tuple[Any, ...]):
+    """Levels in an order that somebody gave, read off the data all the same."""
+
+
 @dataclass(frozen=True, repr=False)
 class Factor:
     """A variable with a fixed set of levels; the first is the reference."""
@@ -96,6 +100,8 @@ class Factor:
     # Whether somebody listed the levels (types=, or a categorical column). Levels that were read
     # off the values are values themselves, and are not shown in messages.
     declared: bool = field(default=False, compare=False)
+    # The levels that types= lists: that they are possible is known without the data.
+    stated: tuple[Label, ...] = field(default=(), compare=False)
 
     def encode(self, values: pd.Series[Any], what: str, error: type[SynriskError]) -> IntArray:
         """Return codes into the levels; a missing value is -1 unless missing is a level."""
@@ -259,7 +265,8 @@ class Schema:
         """Return the schema as JSON has it."""
         variables = [
             {"name": name, "levels": [label_to_json(v) for v in variable.levels],
-             "declared": variable.declared}
+             "declared": variable.declared,
+             "stated": [label_to_json(v) for v in variable.stated]}
             if isinstance(variable, Factor)
             else {"name": name}
             for name, variable in self.variables.items()
@@ -274,7 +281,8 @@ class Schema:
             name = entry["name"]
             if "levels" in entry:
                 levels = tuple(label_from_json(level) for level in entry["levels"])
-                variables[name] = Factor(name, levels, bool(entry["declared"]))
+                stated = tuple(label_from_json(level) for level in entry.get("stated", ()))
+                variables[name] = Factor(name, levels, bool(entry["declared"]), stated)
             else:
                 variables[name] = Numeric(name)
         return cls(variables, stored["missing"])
@@ -427,7 +435,8 @@ def _settle(
 ) -> Variable:
     name = str(values.name)
     if declared is not None and not isinstance(declared, str):
-        return _with_missing_level(Factor(name, tuple(declared), True), values, missing)
+        stated = () if isinstance(declared, LevelsOfData) else tuple(declared)
+        return _with_missing_level(Factor(name, tuple(declared), True, stated), values, missing)
     if isinstance(declared, str) and declared in _NUMBER_WORDS:
         return Numeric(name)
     if declared is None and not forced and not _is_categorical(values):
@@ -496,5 +505,5 @@ def _with_missing_level(factor: Factor, values: pd.Series[Any], missing: Missing
             "values here; rename that level, or make its values missing."
         )
     if missing == "level" and values.isna().any() and MISSING_LABEL not in factor.levels:
-        return Factor(factor.name, (*factor.levels, MISSING_LABEL), factor.declared)
+        return replace(factor, levels=(*factor.levels, MISSING_LABEL))
     return factor

@@ -10,6 +10,7 @@ import pandas as pd
 from synrisk.base.errors import listed
 from synrisk.base.notes import Count, for_anyone, for_inside
 from synrisk.core.summary import RiskArrays
+from synrisk.risk.doubts import Doubt
 from synrisk.risk.estimators.estimate import Finding
 from synrisk.risk.evaluation import Evaluation
 from synrisk.risk.release_checks import ReleaseChecks
@@ -28,7 +29,10 @@ def table_of(found: Sequence[Finding]) -> pd.DataFrame:
 
 
 def findings(
-    evaluation: Evaluation, result: RiskArrays, checks: ReleaseChecks | None
+    evaluation: Evaluation,
+    result: RiskArrays,
+    checks: ReleaseChecks | None,
+    doubts: Sequence[Doubt] = (),
 ) -> list[Finding]:
     """Return what is shaky."""
     found: list[Finding] = []
@@ -60,6 +64,7 @@ def findings(
         said = any(finding.error_is_unknown for finding in found)
         fitted = any(model.fit is not None for model in evaluation.synthesizer.models)
         found += _about_records(result, said=said, fitted=fitted)
+    found += [doubt.finding() for doubt in doubts]
     if checks is not None:
         found += [
             Finding(

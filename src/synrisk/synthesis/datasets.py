@@ -166,6 +166,9 @@ def _frame(confidential: Confidential, values: dict[str, FloatArray]) -> pd.Data
             frame[name] = _as_levels(frame[name], variable, drawn, gaps=gaps)
         else:
             frame[name] = _as_numbers(frame[name], drawn)
+    for column in frame.columns:
+        if isinstance(frame[column].dtype, pd.CategoricalDtype):  # what no row has tells of people
+            frame[column] = frame[column].cat.remove_unused_categories()
     return frame
 
 

@@ -25,8 +25,7 @@ from synrisk.models.plan import Regression
 from synrisk.models.posterior import Posterior
 
 _LARGEST_SHIFT = 0.02
-_MANTISSAS = (5.0, 2.0, 1.0)
-_EXPONENTS = range(8, -7, -1)  # of the steps that are looked for: 5e8 to 1e-6
+_STEPS = tuple(m * 10.0**e for e in range(8, -7, -1) for m in (5.0, 2.0, 1.0))  # 5e8 to 1e-6
 _ON_GRID = 1e-9  # of a step
 
 
@@ -38,20 +37,18 @@ def stored_step(regression: Regression, dtype: Any) -> float:
 
 def step_of(values: FloatArray) -> float:
     """Return the largest 1, 2 or 5 times a power of ten that all values are multiples of, or 0."""
-    largest = float(np.abs(values).max(initial=0.0))
-    for exponent in _EXPONENTS:
-        for mantissa in _MANTISSAS:
-            step = mantissa * 10.0**exponent
-            few = values[:100] / step  # nearly always enough to tell
-            if (
-                step > largest
-                or (np.abs(few - np.rint(few)) > _ON_GRID * (1.0 + np.abs(few))).any()
-            ):
-                continue
-            each = values / step
-            if (np.abs(each - np.rint(each)) <= _ON_GRID * (1.0 + np.abs(each))).all():
-                return step
+    few, largest = values[:100], float(np.abs(values).max(initial=0.0))
+    if not _are_multiples(few, _STEPS[-1]):  # so of none: nearly always
+        return 0.0
+    for step in _STEPS:
+        if step <= largest and _are_multiples(few, step) and _are_multiples(values, step):
+            return step
     return 0.0
+
+
+def _are_multiples(values: FloatArray, step: float) -> bool:
+    each = values / step
+    return bool((np.abs(each - np.rint(each)) <= _ON_GRID * (1.0 + np.abs(each))).all())
 
 
 def is_coarse(

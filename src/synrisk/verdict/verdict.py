@@ -8,7 +8,7 @@ verdict that could go either way by the undecided records cannot be judged. Noth
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -18,6 +18,7 @@ import pandas as pd
 from synrisk.base.arrays import BoolArray
 from synrisk.base.errors import OptionError, counted, got, listed, nearest
 from synrisk.core.measures import JOINT, RecordMeasure, RecordMeasures
+from synrisk.risk.doubts import Doubt
 from synrisk.risk.release_checks import ReleaseChecks
 from synrisk.verdict.criteria import Criteria, MeasureName
 
@@ -109,7 +110,7 @@ class LimitReason(Reason):
         if self.n_undecided:
             about = "about " if sharing else ""
             others = "others" if n_undecided is None else f"{about}{n_undecided:,}"
-            text += f"; for {others} this cannot be said ({listed(self.undecided)})"
+            text += f"; for {others} this cannot be said ({'; '.join(self.undecided)})"
         text += "."
         if self.n_before:
             where = "There" if sharing else f"For {self.n_before:,} of these"
@@ -313,6 +314,7 @@ def judge(
     checks: ReleaseChecks | None,
     n_records: int,
     n_datasets: int = 1,
+    doubts: Sequence[Doubt] = (),
 ) -> Verdict:
     """Return whether the records keep the criteria.
 
@@ -330,6 +332,8 @@ def judge(
         How many records there are; those that were not evaluated are undecided.
     n_datasets
         How many synthetic datasets there are.
+    doubts
+        Why the risk of some records is not known: they are undecided.
     """
     if not isinstance(criteria, Criteria):
         raise OptionError(
@@ -348,7 +352,7 @@ def judge(
     for of, limits in _limits_by_part(criteria, variables).items():
         for name, limit in limits.limits.items():
             measure = measures[of, name]
-            over, within, why = _decided(measure, limit)
+            over, within, why = _decided(measure, limit, doubts)
             states[name if of == JOINT else f"{name}_{of}"] = np.where(
                 over, "over", np.where(within, "within", "undecided")
             )
@@ -381,22 +385,32 @@ def _limits_by_part(criteria: Criteria, variables: tuple[str, ...]) -> dict[str,
     return parts
 
 
-def _decided(measure: RecordMeasure, limit: float) -> tuple[BoolArray, BoolArray, dict[str, int]]:
+def _decided(
+    measure: RecordMeasure, limit: float, doubts: Sequence[Doubt]
+) -> tuple[BoolArray, BoolArray, dict[str, int]]:
     """Return which records are over and which within a limit, and why others are undecided."""
     at_limit = measure.at_limit(limit)
     value, error, reliable = measure.value, measure.error, measure.reliable
     known = np.isfinite(value) & np.isfinite(error)
-    sure = known & reliable
+    open_, why = np.ones(len(value), dtype=bool), {}
+    for doubt in doubts:
+        why[doubt.why] = int((open_ & doubt.records).sum())
+        open_ &= ~doubt.records
+    known_of, sure = known & open_, known & reliable & open_
     margin = _CONFIDENCE * np.where(known, error, 0.0)
     with np.errstate(invalid="ignore"):
         over = sure & (value - margin > at_limit)
         within = sure & (value + margin <= at_limit)
-    why = {
-        "the Monte-Carlo error is not known": int((~known).sum()),
-        "not reliable": int((known & ~reliable).sum()),
-        "too close to the limit for the Monte-Carlo error": int((sure & ~over & ~within).sum()),
-    }
-    return over, within, why
+    return (
+        over,
+        within,
+        {
+            **why,
+            "the Monte-Carlo error is not known": int((open_ & ~known).sum()),
+            "not reliable": int((known_of & ~reliable).sum()),
+            "too close to the limit for the Monte-Carlo error": int((sure & ~over & ~within).sum()),
+        },
+    )
 
 
 def _limit_reason(

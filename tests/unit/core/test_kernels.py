@@ -35,6 +35,7 @@ RESPONSES = {
     "bernoulli": (Numeric("y"), [0.0, 1.0]),
     "categorical": (Factor("y", ("a", "b", "c")), [0.0, 1.0, 2.0]),
     "poisson": (Numeric("y"), [0.0, 2.0, 5.0]),
+    "rounded_gaussian": (Numeric("y"), [-1.0, 0.0, 2.0]),
 }
 every = pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.name)
 

@@ -10,7 +10,7 @@ import numpy as np
 from synrisk.base.errors import GuessError, counted, listed, nearest
 from synrisk.base.messages import place_of
 from synrisk.risk.guesses.additive import Additive
-from synrisk.risk.guesses.all_levels import AllLevels, Neighbourhood
+from synrisk.risk.guesses.all_levels import AllLevels, Neighbourhood, WithinATenth
 from synrisk.risk.guesses.interval import Interval
 from synrisk.risk.guesses.relative import Relative
 from synrisk.risk.guesses.spaced import check_number
@@ -86,6 +86,8 @@ def for_target(strategy: Guesses | int, target: Target) -> Guesses:
     n = strategy
     if not target.is_whole:
         return Relative(n)
+    if not np.isfinite(target.family.least):  # a continuous one, rounded
+        return WithinATenth(n)
     every = target.family.all_values(target.variable)
     if every is not None or len(target.observed) <= MOST_OBSERVED:
         return AllLevels()

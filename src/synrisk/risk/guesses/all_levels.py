@@ -10,12 +10,13 @@ from synrisk.base.arrays import FloatArray
 from synrisk.base.errors import GuessError
 from synrisk.base.messages import either
 from synrisk.base.notes import for_anyone
-from synrisk.risk.guesses.strategy import Grid, Guesses, Target, with_truth
+from synrisk.risk.guesses.strategy import Grid, Guesses, Target
 
 _OTHERS = either(
     "Relative, Additive, Interval or Values",
     "{ relative = 11 }, or additive, interval or values",
 )
+_LEAST = 3  # guesses: the truth and one on either side
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,12 @@ class AllLevels(Guesses):
         levels = self._levels(target)
         values = np.broadcast_to(levels, (len(target.truth), len(levels)))
         truth = np.searchsorted(levels, target.truth)
-        return Grid(values, truth.astype(np.int64), np.ones(values.shape, dtype=bool))
+        return Grid(
+            values,
+            truth.astype(np.int64),
+            np.ones(values.shape, dtype=bool),
+            of_observed=target.family.all_values(target.variable) is None,
+        )
 
     def _levels(self, target: Target) -> FloatArray:
         every = target.family.all_values(target.variable)
@@ -45,7 +51,7 @@ class AllLevels(Guesses):
 
 @dataclass(frozen=True)
 class Neighbourhood(Guesses):
-    """`n` neighbouring values, with the truth in the middle where the least one allows it."""
+    """`n` whole numbers in a row, with the truth in the middle where 0 allows it."""
 
     n: int
 
@@ -55,13 +61,38 @@ class Neighbourhood(Guesses):
 
     def grid(self, target: Target) -> Grid:
         """Lay out the guesses."""
-        family = target.family
-        first = np.maximum(target.truth - self.n // 2 * family.grid_step, family.least)
-        values = family.on_grid(first[:, None] + family.grid_step * np.arange(self.n))
+        first = np.maximum(target.truth - self.n // 2, target.family.least)
+        values = first[:, None] + np.arange(self.n, dtype=np.float64)
         note = for_anyone(
             # How many would change with one record.
-            f"{target.name} takes many values; the guesses are the {self.n} "
-            f"{target.multiples} about the truth."
+            f"{target.name} takes many values; the guesses are the {self.n} whole numbers about "
+            "the truth."
         )
-        values, truth = with_truth(values, target)
+        truth = (target.truth - first).astype(np.int64)
         return Grid(values, truth, np.ones(values.shape, dtype=bool), True, (note,))
+
+
+@dataclass(frozen=True)
+class WithinATenth(Guesses):
+    """Rounded values within a tenth of the truth, one at least on either side, up to `n` in all."""
+
+    n: int
+
+    def width(self, target: Target) -> int:  # noqa: ARG002
+        """Return the number of guesses."""
+        return max(self.n, _LEAST)
+
+    def grid(self, target: Target) -> Grid:
+        """Lay out the guesses."""
+        step, n = target.family.grid_step, self.width(target)
+        offset = np.arange(n) - n // 2
+        reach = np.maximum(np.floor(0.1 * np.abs(target.truth) / step), 1.0)
+        present = np.abs(offset) <= reach[:, None]
+        near = target.family.on_grid(target.truth[:, None] + step * offset)
+        values = np.where(present & (offset != 0), near, target.truth[:, None])
+        note = for_anyone(
+            f"The guesses for {target.name} are {target.multiples} within a tenth of the truth, "
+            f"one at least on either side, and {n} at most."
+        )
+        truth = np.full(len(values), n // 2, dtype=np.int64)
+        return Grid(values, truth, present, True, (note,))

@@ -85,6 +85,7 @@ class Grid:
 
     Guesses that a record does not have are marked in `present`; the record's prior is zero there.
     `n_replaced` counts the records whose truth took the place of a guess that was made without it.
+    `of_observed` tells whether the guesses are what the confidential data hold.
     """
 
     values: FloatArray
@@ -93,6 +94,7 @@ class Grid:
     around_truth: bool = False
     notes: tuple[Note, ...] = field(default=())
     n_replaced: int = 0
+    of_observed: bool = False
 
     @property
     def n_guesses(self) -> int:

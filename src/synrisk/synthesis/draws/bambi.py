@@ -17,7 +17,7 @@ import pandas as pd
 
 from synrisk.base.arrays import FloatArray
 from synrisk.base.errors import DataError, DrawsError, OptionError, counted, listed
-from synrisk.data.schema import Factor, Variable, label_key
+from synrisk.data.schema import Factor, LevelsOfData, Variable, label_key
 from synrisk.models.plan import Regression
 from synrisk.synthesis.draws.arviz import (
     chain_columns,
@@ -132,7 +132,7 @@ def _read(model: Any, fit: Any) -> FromBambi:
     if family == "bernoulli" and response.success is not None and response.levels is not None:
         others = [level for level in response.levels if level != response.success]
         if all(isinstance(level, str) for level in response.levels):
-            types[regression.response] = [*others, response.success]
+            types[regression.response] = LevelsOfData([*others, response.success])
     common = model.components[parent].design.common
     design = common.as_dataframe()
     draws = _draws(common, fit, what)

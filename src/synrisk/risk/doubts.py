@@ -1,0 +1,133 @@
+"""Records whose risk is not known, whatever the numbers say: what the question itself gives away.
+
+The intruder considers what is possible. Where that was read off the confidential data, a level or a
+value that one person alone has is possible because of that person: a release that holds it proves
+it, and no number says so. And a model's density does not stand for the probability of values that
+were released rounded more coarsely than it knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from synrisk.base.arrays import BoolArray, FloatArray, IntArray
+from synrisk.base.notes import Count, for_anyone
+from synrisk.data.schema import MISSING_LABEL, Factor, label_key
+from synrisk.risk.estimators.estimate import Finding
+from synrisk.risk.guesses import Grid
+from synrisk.synthesis.fitted_model import Model
+from synrisk.synthesis.release import Released
+from synrisk.synthesis.rounding import is_coarse, step_of, stored_step
+from synrisk.synthesis.synthesizer import Synthesizer
+
+LEAST_PEOPLE = 2  # with a level or value that nobody declared; one alone is what made it possible
+
+
+@dataclass(frozen=True, repr=False)
+class Doubt:
+    """Why the risk of some records is not known.
+
+    Attributes
+    ----------
+    variable
+        What it is about.
+    why
+        In a few words, with the remedy: of each of these people.
+    what_to_do
+        The remedy in a sentence.
+    records
+        Which of the evaluated records.
+    """
+
+    variable: str
+    why: str
+    what_to_do: str
+    records: BoolArray
+
+    def finding(self) -> Finding:
+        """Return it as something shaky."""
+        n, of = int(self.records.sum()), len(self.records)
+        return Finding(
+            for_anyone("The risk of ", Count(n, "record", of=of), " is not known."),
+            for_anyone(f"{self.why[0].upper()}{self.why[1:]}."),
+            self.what_to_do,
+        )
+
+
+def doubts_about(
+    synthesizer: Synthesizer,
+    release: Sequence[Released],
+    grids: Sequence[Grid],
+    positions: IntArray,
+) -> tuple[Doubt, ...]:
+    """Return why the risk of evaluated records is not known; `positions` are theirs."""
+    found = []
+    for model, grid in zip(synthesizer.models, grids, strict=True):
+        found += [
+            _alone(synthesizer, model, grid, positions),
+            _rounded(synthesizer, model, release, len(positions)),
+        ]
+    return tuple(doubt for doubt in found if doubt is not None)
+
+
+def _alone(synthesizer: Synthesizer, model: Model, grid: Grid, positions: IntArray) -> Doubt | None:
+    """Find people whose level or value is possible because they alone have it."""
+    name = model.response
+    variable, values = synthesizer.schema.variables[name], synthesizer.columns[name]
+    is_factor = isinstance(variable, Factor)
+    if isinstance(variable, Factor):
+        known = {label_key(level) for level in variable.stated}
+        open_ = np.array([label_key(level) not in known for level in variable.levels])
+        if all(isinstance(level, bool | np.bool_) for level in variable.levels):
+            open_[:] = [level == MISSING_LABEL for level in variable.levels]
+        undeclared = open_[values]
+    elif grid.of_observed:
+        undeclared = np.ones(len(values), dtype=bool)
+    else:
+        return None
+    _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
+    alone = (undeclared & (counts[codes] < LEAST_PEOPLE))[positions]
+    if not alone.any():
+        return None
+    return Doubt(
+        name,
+        f"nobody else has their {name}: declare what is possible, or merge it",
+        "Declare what is possible without looking at the data: "
+        + (f"list the levels of {name} (types)" if is_factor else f"list the guesses for {name}")
+        + "; or merge what one person alone has with a neighbour.",
+        alone,
+    )
+
+
+def _rounded(
+    synthesizer: Synthesizer, model: Model, release: Sequence[Released], n_evaluated: int
+) -> Doubt | None:
+    """Find a response that was released more coarsely rounded than its model knows."""
+    name, regression = model.response, model.regression
+    family = regression.distribution
+    if not any(own.in_response_units for own in family.auxiliary):
+        return None
+    columns: list[FloatArray] = [dataset.columns[name] for dataset in release]
+    own = 0.0 if family.is_continuous else family.grid_step
+    shown = min(step_of(values) for values in columns)
+    step = max(shown, stored_step(regression, synthesizer.data[name].dtype))
+    if step <= own or not any(
+        is_coarse(regression, model.posterior, values, step) for values in columns
+    ):
+        return None
+    remedy = (
+        f"Model it by the family rounded_gaussian with the step {step:g}, or release more digits."
+        if not regression.transform.steps
+        else "Model it without the transformation by the family rounded_gaussian, or release more "
+        "digits."
+    )
+    return Doubt(
+        name,
+        f"{name} is released rounded to {step:g}, which its model does not know: model it as "
+        "rounded, or release more digits",
+        remedy,
+        np.ones(n_evaluated, dtype=bool),
+    )
