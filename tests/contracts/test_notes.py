@@ -31,7 +31,10 @@ TOLD = {
     "relative": {"target.name"},
     "spaced": {"target.name", "target.multiples"},  # of a step that the model has
     "stacked": {"variable"},
-    "synthesizer": {"model.regression.response", "listed(model.posterior.left_out)"},
+    "synthesizer": {
+        "model.response", "model.regression.wants",  # a step
+        "model.regression.response", "listed(model.posterior.left_out)",
+    },
 }  # fmt: skip
 
 

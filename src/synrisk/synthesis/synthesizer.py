@@ -33,6 +33,7 @@ from synrisk.data.netcdf import Contents, load, save
 from synrisk.data.schema import Columns, Factor, Missing, Schema, Types, text_columns
 from synrisk.fitting import Refit, fit_regression
 from synrisk.models.design import Design
+from synrisk.models.families import RoundedGaussian
 from synrisk.models.plan import Plan, Regression
 from synrisk.models.posterior import Posterior, parameter_names
 from synrisk.models.priors import Conjugate, PriorSpec, check_prior
@@ -337,7 +338,15 @@ class Synthesizer:
             for model in self.models
             if model.posterior.left_out
         ]
-        return (*fitted, *saturated, *left_out)
+        rounded = [
+            for_anyone(
+                f"{model.response} is modelled as rounded to {model.regression.wants}: a release "
+                "of it is scored by probabilities of rounded values."
+            )
+            for model in self.models
+            if isinstance(model.regression.distribution, RoundedGaussian)
+        ]
+        return (*fitted, *saturated, *rounded, *left_out)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save plan, confidential data and draws to a NetCDF file that its owner alone can read."""
