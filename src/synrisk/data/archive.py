@@ -137,9 +137,14 @@ def _dataclass(kind: Any, packed: Any, arrays: Mapping[str, Any], given: Mapping
         **{
             field.name: _unpack(hints[field.name], packed[field.name], arrays, given)
             for field in dataclasses.fields(kind)
-            if field.init
+            if field.init and (field.name in packed or not _has_default(field))
         }
     )
+
+
+def _has_default(field: dataclasses.Field[Any]) -> bool:
+    """Tell whether a field may be absent: a file of an earlier version does not know it."""
+    return field.default is not dataclasses.MISSING
 
 
 @cache
