@@ -79,14 +79,16 @@ def kinds(found: ReleaseChecks) -> set[str]:
 def honest(n_releases: int, seed: int = 0) -> Iterator[dict[str, object]]:
     """Yield a row a cell of the table: how many of honest releases are warned of."""
     for prior, n in product(PRIORS, SIZES):
-        for name, plan in plans(prior).items():
+        for place, (name, plan) in enumerate(plans(prior).items()):
             for m in MANY:
                 warned: list[set[str]] = []
                 for k in range(n_releases):
-                    rng = np.random.default_rng([seed, n, m, k])
+                    # No cell has another's numbers: their releases are independent.
+                    rng = np.random.default_rng([seed, PRIORS.index(prior), n, place, m, k])
                     data = people(n, rng)
-                    synthesizer = sr.fit(plan, data, seed=k, n_draws=N_DRAWS)
-                    release = synthesizer.synthesize(m, seed=k + 1)
+                    own = int(rng.integers(1 << 40))
+                    synthesizer = sr.fit(plan, data, seed=own, n_draws=N_DRAWS)
+                    release = synthesizer.synthesize(m, seed=own + 1)
                     warned.append(kinds(checked(synthesizer, release)))
                 which = sorted({kind for one in warned for kind in one})
                 n_warned = sum(map(bool, warned))
@@ -99,7 +101,11 @@ def honest(n_releases: int, seed: int = 0) -> Iterator[dict[str, object]]:
 Maker = Callable[[sr.Synthesizer, pd.DataFrame, np.random.Generator], pd.DataFrame]
 
 
-def _copy(synthesizer: sr.Synthesizer, data: pd.DataFrame, rng: object) -> pd.DataFrame:
+def _honest(s: sr.Synthesizer, _: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    return s.synthesize(1, seed=int(rng.integers(1 << 30)))[0]
+
+
+def _copy(_s: sr.Synthesizer, data: pd.DataFrame, _r: np.random.Generator) -> pd.DataFrame:
     return data.copy()
 
 
@@ -111,7 +117,7 @@ def _tenth(s: sr.Synthesizer, data: pd.DataFrame, rng: np.random.Generator) -> p
     return release
 
 
-def _shuffled(s: sr.Synthesizer, data: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+def _shuffled(_: sr.Synthesizer, data: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     return data.iloc[rng.permutation(len(data))].reset_index(drop=True)
 
 
@@ -150,7 +156,7 @@ def _gamma_poisson(rate: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return rng.poisson(rate * rng.gamma(2.0, 0.5, size=len(rate)))
 
 
-def _nowhere(s: sr.Synthesizer, data: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+def _nowhere(_: sr.Synthesizer, data: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     k, b = rng.poisson(3.0, len(data)), rng.normal(0.0, 2.0, len(data))
     return data.assign(b=b, k=k)
 
@@ -170,7 +176,7 @@ def _correlated(s: sr.Synthesizer, data: pd.DataFrame, rng: np.random.Generator)
 def dishonest() -> dict[str, Maker]:
     """Return releases that did not come from the models."""
     return {
-        "honest": lambda s, data, rng: s.synthesize(1, seed=int(rng.integers(1 << 30)))[0],
+        "honest": _honest,
         "copy": _copy,
         "a tenth of the rows copied": _tenth,
         "copy, rows shuffled": _shuffled,
@@ -182,7 +188,9 @@ def dishonest() -> dict[str, Maker]:
     }
 
 
-def power(n_releases: int, sizes: tuple[int, ...] = (150, 300, 2000)) -> Iterator[dict[str, object]]:
+def power(
+    n_releases: int, sizes: tuple[int, ...] = (150, 300, 2000)
+) -> Iterator[dict[str, object]]:
     """Yield a row a kind of release and size: how many are warned of, by which checks."""
     plan = plans("default")["gaussian, poisson"]
     for name, make in dishonest().items():

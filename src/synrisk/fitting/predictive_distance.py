@@ -43,6 +43,7 @@ _MOST_POINTS, _MOST_NODES = 4001, 64
 _REACH = 12.0  # standard deviations of log sigma
 _NEGLIGIBLE = 1e-13  # of the largest weight
 _LEAST_TAIL = 1e-290
+_LEAST_TRIGAMMA = 1e-12  # where all draws have one sigma
 
 
 def whitening(information: FloatArray) -> FloatArray:
@@ -156,7 +157,7 @@ def known_by_moments(mean: FloatArray, covariance: FloatArray) -> ConjugatePoste
 
     For draws that were made elsewhere.
     """
-    trigamma = 4.0 * float(covariance[-1, -1])
+    trigamma = max(4.0 * float(covariance[-1, -1]), _LEAST_TRIGAMMA)
     half = brentq(lambda log_x: polygamma(1, math.exp(log_x)) - trigamma, -10.0, 40.0)
     df = 2.0 * math.exp(half)
     squares = 2.0 * math.exp(2.0 * float(mean[-1]) + float(digamma(0.5 * df)))

@@ -197,8 +197,12 @@ def _residuals(
     name, refits = model.regression.response, synthesizer.refits
     design = refits.design(model, dataset)[rows]
     own, weight = _standardised_residuals(model, design, dataset.columns[name][rows])
-    truth = synthesizer.columns[name][records]
-    theirs, _ = _standardised_residuals(model, refits.design(model, None)[records], truth)
+    theirs = synthesizer.memory.recall(
+        f"residuals of {name}",
+        lambda: _standardised_residuals(
+            model, refits.design(model, None), synthesizer.columns[name]
+        )[0],
+    )[records]
     known = np.isfinite(own) & np.isfinite(theirs) & np.isfinite(weight)
     own, theirs, columns = own[known], theirs[known], weight[known, None] * design[known]
     basis = whitening(columns.T @ columns)
