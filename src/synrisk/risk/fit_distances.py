@@ -207,13 +207,27 @@ def _sum(parts: Sequence[FloatArray]) -> FloatArray:
 
 
 def _simulated_p(p: float, d2: float, simulate: Callable[[], FloatArray]) -> float:
-    """Return p, or the share of simulated D² in the same tail where that speaks against p."""
+    """Return p, or what simulated D² say of the same tail where that speaks against p."""
     simulated = simulate()
-    near = _ROUNDING * (1.0 + d2)
-    is_low = p < 0.5
-    hits = int((simulated <= d2 + near if is_low else simulated >= d2 - near).sum())
-    tail = p if is_low else 1.0 - p
-    if not hits or bdtrc(hits - 1, len(simulated), tail) > _CONTRADICTED:
+    if not len(simulated):
         return p
-    tail = hits / len(simulated)
-    return tail if is_low else 1.0 - tail
+    near = _ROUNDING * (1.0 + d2)
+    if p > 0.5:
+        return min(p, 1.0 - _upper_tail(simulated, d2 - near))
+    hits = int((simulated <= d2 + near).sum())
+    if not hits or bdtrc(hits - 1, len(simulated), p) > _CONTRADICTED:
+        return p
+    return hits / len(simulated)
+
+
+def _upper_tail(simulated: FloatArray, d2: float) -> float:
+    """Return the probability of a larger D²: beyond the last twentieth by an exponential tail.
+
+    χ² has about such a one; that of rare counts falls off more slowly.
+    """
+    ordered = np.sort(simulated)
+    last = ordered[-(len(ordered) // 20) :]
+    if d2 <= last[0]:
+        return float((simulated >= d2).mean())
+    excess = max(float((last - last[0]).mean()), 1e-300)
+    return len(last) / len(ordered) * math.exp(-(d2 - float(last[0])) / excess)
