@@ -387,6 +387,9 @@ def _reasons(checks: ReleaseChecks) -> list[str]:
     too_far = [(one.variable, one.dataset) for one in checks.distances if one.is_too_far]
     too_near = [(one.variable, one.dataset) for one in checks.distances if one.is_too_near]
     too_often = [(one.variable, one.dataset) for one in checks.agreements if one.is_too_often]
+    too_alike = [
+        (one.variable, one.dataset) for one in checks.residual_correlations if one.are_too_alike
+    ]
     reasons = []
     if copied:
         reasons.append(f"Rows are copied from confidential records ({_datasets(copied)}).")
@@ -397,10 +400,16 @@ def _reasons(checks: ReleaseChecks) -> list[str]:
             "Follows the confidential data more closely than the model would, in "
             f"{_where(too_near)}."
         )
+    elif checks.total is not None and checks.total.is_too_near:
+        reasons.append(
+            "The datasets together follow the confidential data more closely than the models would."
+        )
     if too_often:
         reasons.append(
             f"Holds its record's value more often than the model would, in {_where(too_often)}."
         )
+    if too_alike:
+        reasons.append(f"Rows miss the mean as their records do, in {_where(too_alike)}.")
     return reasons
 
 

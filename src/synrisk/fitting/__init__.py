@@ -3,16 +3,22 @@
 from synrisk.fitting.common_random_numbers import CommonNumbers
 from synrisk.fitting.evidence import Evidence
 from synrisk.fitting.frozen import FrozenRegression, Table
+from synrisk.fitting.laplace import likelihood_derivatives
+from synrisk.fitting.predictive_distance import (
+    ScoreDistance,
+    gaussian_distance,
+    known_by_moments,
+    whitening,
+)
 from synrisk.fitting.prior_scales import Scales
 from synrisk.fitting.regression import (
     Fit,
     Refit,
-    draws_for_moments,
     fit_regression,
     moments_of_draws,
 )
 from synrisk.fitting.sigma_quadrature import Furthest, KnownGivenSigma
-from synrisk.fitting.standardise import Standardisation
+from synrisk.fitting.standardise import Rows, Standardisation, all_chunks
 from synrisk.fitting.sufficient_statistics import Sums
 
 __all__ = [
@@ -23,11 +29,17 @@ __all__ = [
     "Furthest",
     "KnownGivenSigma",
     "Refit",
+    "Rows",
     "Scales",
+    "ScoreDistance",
     "Standardisation",
     "Sums",
     "Table",
-    "draws_for_moments",
+    "all_chunks",
     "fit_regression",
+    "gaussian_distance",
+    "known_by_moments",
+    "likelihood_derivatives",
     "moments_of_draws",
+    "whitening",
 ]

@@ -118,19 +118,12 @@ class FrozenRegression:
             self.family, self.n_predictors, rows, prior, executor, what, self.scales.spread
         )
 
-    def moments(
-        self,
-        tables: Sequence[Table],
-        executor: Executor,
-        near: tuple[FloatArray, FloatArray] | None = None,
-    ) -> tuple[FloatArray, FloatArray]:
+    def moments(self, tables: Sequence[Table], executor: Executor) -> tuple[FloatArray, FloatArray]:
         """Return the posterior's mode given the rows of tables, and the covariance there.
 
-        Parameters are standardised, auxiliary ones in logs. `near` is what was returned for other
-        rows, if anything.
+        Parameters are standardised, auxiliary ones in logs.
         """
-        start = self.start() if near is None else near[0]
-        mode, precision = find_mode(self.problem(self.rows(tables), executor), start)
+        mode, precision = find_mode(self.problem(self.rows(tables), executor), self.start())
         return mode, np.asarray(np.linalg.inv(precision))
 
     def sums(self, tables: Sequence[Table], executor: Executor) -> Sums:

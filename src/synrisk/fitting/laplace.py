@@ -105,37 +105,16 @@ class Problem:
 
     def derivatives(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return gradient and minus the Hessian of the log posterior."""
-        coefficients, auxiliary = self.parts(theta)
-        n_columns, n_predictors = coefficients.shape
-        n_auxiliary = len(auxiliary)
-        ones = [slice(q * n_columns, (q + 1) * n_columns) for q in range(n_predictors)]
-        last = n_columns * n_predictors
-        ones += [slice(last + a, last + a + 1) for a in range(n_auxiliary)]
-
-        def of(rows: Rows) -> tuple[FloatArray, FloatArray]:
-            with np.errstate(over="ignore", invalid="ignore"):
-                return summed(rows, rows.matrix @ coefficients)
-
-        def summed(rows: Rows, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
-            score = rows.omega[:, None] * self.family.score(rows.y, eta, auxiliary)
-            second = rows.omega[:, None, None] * self.family.curvature(rows.y, eta, auxiliary)
-            column = np.ones((len(rows.y), 1))
-            designs = [rows.matrix] * n_predictors + [column] * n_auxiliary
-            gradient = np.concatenate([x.T @ score[:, k] for k, x in enumerate(designs)])
-            hessian = np.empty((len(theta), len(theta)))
-            for j, left in enumerate(designs):
-                for k in range(j + 1):
-                    block = left.T @ (second[:, j, k, None] * designs[k])
-                    hessian[ones[j], ones[k]] = block
-                    hessian[ones[k], ones[j]] = block.T
-            return gradient, hessian
-
         gradient, minus_hessian = self.prior.derivatives(theta)
-        precision = np.diag(minus_hessian)
-        for from_rows, hessian in self.executor.map(of, self.rows):
-            gradient = gradient + from_rows
-            precision = precision - hessian
-        return gradient, precision
+        score, information = self.likelihood_derivatives(theta)
+        return gradient + score, np.diag(minus_hessian) + information
+
+    def likelihood_derivatives(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return gradient and minus the Hessian of the log likelihood: no prior."""
+        coefficients, auxiliary = self.parts(theta)
+        return likelihood_derivatives(
+            self.family, coefficients, auxiliary, self.rows, self.executor
+        )
 
     def log_posterior_of_draws(self, theta: FloatArray) -> FloatArray:
         """Return the log posterior at each of ``theta[draw]``, up to what is the same for all."""
@@ -157,6 +136,49 @@ class Problem:
         for part in self.executor.map(of, self.rows):
             total = total + part
         return total
+
+
+def likelihood_derivatives(
+    family: Family,
+    coefficients: FloatArray,
+    auxiliary: FloatArray,
+    rows: Sequence[Rows],
+    executor: Executor,
+) -> tuple[FloatArray, FloatArray]:
+    """Return gradient and minus the Hessian of rows' log likelihood.
+
+    Parameters are predictor by predictor, then the logs of the auxiliary ones.
+    """
+    n_columns, n_predictors = coefficients.shape
+    n_auxiliary = len(auxiliary)
+    ones = [slice(q * n_columns, (q + 1) * n_columns) for q in range(n_predictors)]
+    last = n_columns * n_predictors
+    ones += [slice(last + a, last + a + 1) for a in range(n_auxiliary)]
+    n_parameters = last + n_auxiliary
+
+    def of(rows: Rows) -> tuple[FloatArray, FloatArray]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return summed(rows, rows.matrix @ coefficients)
+
+    def summed(rows: Rows, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        score = rows.omega[:, None] * family.score(rows.y, eta, auxiliary)
+        second = rows.omega[:, None, None] * family.curvature(rows.y, eta, auxiliary)
+        column = np.ones((len(rows.y), 1))
+        designs = [rows.matrix] * n_predictors + [column] * n_auxiliary
+        gradient = np.concatenate([x.T @ score[:, k] for k, x in enumerate(designs)])
+        hessian = np.empty((n_parameters, n_parameters))
+        for j, left in enumerate(designs):
+            for k in range(j + 1):
+                block = left.T @ (second[:, j, k, None] * designs[k])
+                hessian[ones[j], ones[k]] = block
+                hessian[ones[k], ones[j]] = block.T
+        return gradient, hessian
+
+    gradient, information = np.zeros(n_parameters), np.zeros((n_parameters, n_parameters))
+    for from_rows, hessian in executor.map(of, rows):
+        gradient = gradient + from_rows
+        information = information - hessian
+    return gradient, information
 
 
 @dataclass(frozen=True, repr=False)

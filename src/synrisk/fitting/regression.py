@@ -248,14 +248,12 @@ def _refuse_unreliable(fitted: Fitted, frozen: FrozenRegression, n_draws: int) -
     )
 
 
-def draws_for_moments(n_parameters: int) -> int:
-    """Return how many draws to make where centre and covariance are wanted."""
-    return max(_JUDGED_DRAWS, 2 * _DRAWS_A_PARAMETER * n_parameters)
-
-
 def moments_of_draws(posterior: Posterior) -> tuple[FloatArray, FloatArray] | None:
-    """Return the centre and the covariance of draws, sigma in logs; None where they are few."""
-    coefficients = posterior.coefficients.reshape(posterior.n_draws, -1)
+    """Return the centre and the covariance of draws; None where they are few.
+
+    Coefficients are predictor by predictor, then auxiliary parameters in logs.
+    """
+    coefficients = np.swapaxes(posterior.coefficients, 1, 2).reshape(posterior.n_draws, -1)
     theta = np.concatenate([coefficients, np.log(posterior.auxiliary)], axis=1)
     return _moments(theta, np.exp(posterior.log_weights))
 

@@ -23,7 +23,7 @@ from synrisk.report.pictures import MOST_VARIABLES, pictures
 from synrisk.report.usefulness import usefulness
 from synrisk.risk.estimators.estimate import Finding
 from synrisk.risk.intruder_prior import FromModel, Prior, Table
-from synrisk.risk.release_checks import TAIL, ReleaseChecks
+from synrisk.risk.release_checks import Distance, ReleaseChecks
 from synrisk.synthesis.release import Released
 from synrisk.utility import Utility
 from synrisk.verdict.verdict import Verdict
@@ -317,7 +317,7 @@ def _release_check(source: Source, rules: DisclosureRules) -> dict[str, Any] | N
             # It moves with one record by more than steps of a mean would hide.
             "d2": None if rules.sharing else _finite(one.d2),
             "df": one.df,
-            "result": _fit_result(one.p_smaller),
+            "result": _fit_result(one),
         }
         for one in source.checks.distances
     ]
@@ -343,21 +343,38 @@ def _release_check(source: Source, rules: DisclosureRules) -> dict[str, Any] | N
         }
         for one in source.checks.agreements
     ]
+    residuals = [
+        {
+            "variable": one.variable,
+            "dataset": one.dataset,
+            "n_rows": rules.size(one.n_rows),
+            # They move with one record, as D² does.
+            "correlation": None if rules.sharing else _finite(one.correlation),
+            "z": None if rules.sharing else _finite(one.z),
+            "result": "too alike: were rows copied in part?"
+            if one.are_too_alike
+            else "as expected",
+        }
+        for one in source.checks.residual_correlations
+    ]
+    total = source.checks.total
     return {
         "failed": bool(source.checks.failures),
         "unchecked": bool(source.checks.unchecked),
         "distance": distance,
+        "together_too_near": total is not None and total.is_too_near,
         "copies": copies,
         "agreement": agreement,
+        "residuals": residuals,
     }
 
 
-def _fit_result(p_smaller: float) -> str:
-    if not np.isfinite(p_smaller):
+def _fit_result(distance: Distance) -> str:
+    if not distance.is_known:
         return "could not be compared"
-    if p_smaller > 1.0 - TAIL:
+    if distance.is_too_far:
         return "does not look as if it came from this model"
-    if p_smaller < TAIL:
+    if distance.is_too_near:
         return "follows the confidential data more closely than a draw would"
     return "looks as if it came from this model"
 

@@ -6,7 +6,7 @@ numbers. What no release changes is worked out once, and so is what one model ne
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,10 +21,14 @@ from synrisk.fitting import (
     Fit,
     KnownGivenSigma,
     Refit,
+    Rows,
+    ScoreDistance,
     Sums,
     Table,
-    draws_for_moments,
-    fit_regression,
+    all_chunks,
+    gaussian_distance,
+    known_by_moments,
+    likelihood_derivatives,
     moments_of_draws,
 )
 from synrisk.models.design import Design
@@ -42,6 +46,24 @@ def rows_of_records(confidential: Confidential, design: Design, regression: Regr
     weights = confidential.record_weights(regression)
     omega = np.ones(confidential.n_records) if weights is None else weights
     return matrix, confidential.columns[regression.response], omega
+
+
+@dataclass(frozen=True, repr=False)
+class Departure:
+    """How far a dataset is from what a model's posterior predicts.
+
+    Attributes
+    ----------
+    d2, df
+        D² and its degrees of freedom.
+    simulated
+        Returns D² of so many datasets that the model drew for the same predictors, from given
+        random numbers; None where D² is χ² for any number of rows.
+    """
+
+    d2: float
+    df: float
+    simulated: Callable[[int, np.random.Generator], FloatArray] | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,43 +86,80 @@ class Refits:
         tables = [self._records(model), self._rows(model, released)]
         return _fit_of(model).refit(tables, model.posterior.names, executor)
 
-    def moments(
-        self, model: Model, released: Released | None, executor: Executor
-    ) -> tuple[FloatArray, FloatArray] | None:
-        """Return centre and covariance of a model's posterior given one dataset, or everybody.
+    def departure(self, model: Model, released: Released, executor: Executor) -> Departure | None:
+        """Compare a dataset with what a model's posterior predicts.
 
-        None where draws are too few. Those of a fit are of standardised parameters, those of draws
-        made elsewhere of their own; such draws have a prior that is not known, and weak ones stand
-        for it.
+        None where draws that were made elsewhere are too few.
         """
+        if model.regression.distribution.exact:
+            known = self._known_for_draws(model, executor)
+            if known is None:
+                return None
+            return Departure(*gaussian_distance(known, self._sums(model, released, executor)))
+        moments = self._moments(model, executor)
+        return None if moments is None else self._by_score(model, released, moments, executor)
 
-        def make() -> tuple[FloatArray, FloatArray] | None:
-            if model.fit is None:
-                return self._moments_elsewhere(model, released, executor)
-            if model.fit.engine == "exact":
-                return self._known(model, released, executor).moments()
-            near = None if released is None else self.moments(model, None, executor)
-            return model.fit.frozen.moments([self._table(model, released)], executor, near)
-
-        return self._memory(released).recall(f"moments of {model.regression.response}", make)
-
-    def _moments_elsewhere(
-        self, model: Model, released: Released | None, executor: Executor
-    ) -> tuple[FloatArray, FloatArray] | None:
-        if released is None:
-            return moments_of_draws(model.posterior)
-        posterior, _ = fit_regression(
-            model.regression,
-            model.design,
-            self.confidential.schema.variables[model.regression.response],
-            self._rows(model, released),
-            prior="default",
-            engine="auto",
-            n_draws=draws_for_moments(len(model.posterior.names)),
-            seed=0,
-            executor=executor,
+    def _by_score(
+        self,
+        model: Model,
+        released: Released,
+        moments: tuple[FloatArray, FloatArray],
+        executor: Executor,
+    ) -> Departure:
+        family, draws = model.regression.distribution, model.posterior
+        centre, covariance = moments
+        n_columns, n_predictors = draws.coefficients.shape[1:]
+        n = n_columns * n_predictors
+        coefficients = centre[:n].reshape(n_predictors, n_columns).T
+        auxiliary = np.exp(centre[n:])
+        rows = self._standardised(model, [self._rows(model, released)])
+        found = ScoreDistance.of(
+            *likelihood_derivatives(family, coefficients, auxiliary, rows, executor), covariance
         )
-        return moments_of_draws(posterior)
+
+        def simulated(n_datasets: int, rng: np.random.Generator) -> FloatArray:
+            own = self.design(model, released)
+            matrix = np.concatenate([part.matrix for part in rows])
+            eta, n_rows = matrix @ coefficients, len(matrix)
+            d2 = np.empty(n_datasets)
+            for k in range(n_datasets):
+                draw = model.posterior_draw(rng)
+                given = np.broadcast_to(draws.auxiliary[draw], (n_rows, len(auxiliary)))
+                y = family.draw(own @ draws.coefficients[draw], given, rng).astype(np.float64)
+                score = family.score(y, eta, auxiliary)
+                by_predictor = (matrix.T @ score[:, :n_predictors]).T.ravel()
+                whole = np.concatenate([by_predictor, score[:, n_predictors:].sum(axis=0)])
+                d2[k] = ((found.whitener @ whole) ** 2).sum()
+            return d2
+
+        return Departure(found.d2, found.df, simulated)
+
+    def _moments(self, model: Model, executor: Executor) -> tuple[FloatArray, FloatArray] | None:
+        """Return centre and covariance of a model's posterior; None where draws are too few.
+
+        Those of a fit are of standardised parameters, those of draws made elsewhere of their own.
+        """
+        fit = model.fit
+        if fit is None:
+            return moments_of_draws(model.posterior)
+        return self.memory.recall(
+            f"moments of {model.regression.response}",
+            lambda: fit.frozen.moments([self._records(model)], executor),
+        )
+
+    def _known_for_draws(self, model: Model, executor: Executor) -> KnownGivenSigma | None:
+        """Return a gaussian model's posterior; of draws made elsewhere by their moments."""
+        if model.fit is not None:
+            return self._known(model, None, executor)
+        moments = moments_of_draws(model.posterior)
+        return None if moments is None else known_by_moments(*moments)
+
+    def _standardised(self, model: Model, tables: Sequence[Table]) -> list[Rows]:
+        """Return rows as the model's fit has them; for draws made elsewhere, as they are."""
+        if model.fit is not None:
+            return model.fit.frozen.rows(tables)
+        on_model_scale = model.regression.on_model_scale
+        return all_chunks([Rows(x, on_model_scale(y), omega) for x, y, omega in tables])
 
     def nodes(
         self, model: Model, released: Released | None, reach: float, executor: Executor
@@ -142,8 +201,10 @@ class Refits:
         tables = [(matrix, values, without), *(self._rows(model, one) for one in datasets)]
         return _fit_of(model).evidence(tables, guesses, executor)
 
-    def design(self, model: Model, released: Released) -> FloatArray:
-        """Return the design of a model for the rows of a synthetic dataset."""
+    def design(self, model: Model, released: Released | None) -> FloatArray:
+        """Return the design of a model for the rows of a synthetic dataset, or for everybody."""
+        if released is None:
+            return self._records(model)[0]
         n_rows = len(released.columns[model.regression.response])
         return model.design.matrix(
             released.columns, n_rows, "The synthetic dataset", SyntheticDataError
@@ -164,10 +225,17 @@ class Refits:
 
     def _sums(self, model: Model, released: Released | None, executor: Executor) -> Sums:
         """Return what an exact posterior takes from a dataset, or from everybody."""
-        return self._memory(released).recall(
-            f"sums of {model.regression.response}",
-            lambda: _fit_of(model).frozen.sums([self._table(model, released)], executor),
-        )
+
+        def make() -> Sums:
+            table = self._table(model, released)
+            if model.fit is not None:
+                return model.fit.frozen.sums([table], executor)
+            rows = self._standardised(model, [table])
+            coefficients = model.posterior.coefficients[..., 0]
+            centre = np.exp(model.posterior.log_weights) @ coefficients
+            return Sums.of(rows, np.asarray(centre), executor)
+
+        return self._memory(released).recall(f"sums of {model.regression.response}", make)
 
     def _known(
         self, model: Model, released: Released | None, executor: Executor

@@ -332,7 +332,7 @@ def test_whoever_asks_for_the_papers_estimator_is_warned_of_the_release_alone():
         honest = sr.fit(synthesizer.plan.regressions, synthesizer.data, seed=1)
         risk = sr.attribute_risk(honest, honest.synthesize(1, seed=2), estimator="paper")
     assert "error is not known" in risk.diagnostics()["what"].item()
-    with pytest.warns(sr.ReliabilityWarning, match=r"^3 findings .*follows.*follows.*are copies"):
+    with pytest.warns(sr.ReliabilityWarning, match=r"^5 findings .*follows.*follows.*are copies"):
         sr.attribute_risk(honest, honest.data, estimator="paper", records=[0])
 
 

@@ -189,12 +189,14 @@ def test_why_is_said_once_with_the_datasets():
     why = found.table["why"]
     assert why["copies"] == (
         "Rows are copied from confidential records (datasets 1–3). Follows the confidential data "
-        "more closely than the model would, in a, b (datasets 1–3)."
+        "more closely than the model would, in a, b (datasets 1–3). Rows miss the mean as their "
+        "records do, in a, b (datasets 1–3)."
     )
     assert why["mixed"] == (
         "Rows are copied from confidential records (datasets 3–4). Does not look as if it came "
         "from the model of a, b (dataset 1). Follows the confidential data more closely than the "
-        "model would, in a, b (datasets 3–4)."
+        "model would, in a, b (datasets 3–4). Rows miss the mean as their records do, in a, b "
+        "(datasets 1, 3–4)."
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import synrisk as sr
 from synrisk.base.workers import Serial
-from synrisk.risk import release_checks as checks
+from synrisk.risk import near_copies as checks
 
 
 def counted_one_by_one(own, rows, k):

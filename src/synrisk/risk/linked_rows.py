@@ -1,0 +1,295 @@
+"""Rows that stand for a record: whether they hold more of it than the model would give them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from scipy.special import bdtrc, ndtr, ndtri, stdtr
+
+from synrisk.base.arrays import FloatArray, IntArray
+from synrisk.base.seeds import stream
+from synrisk.fitting import whitening
+from synrisk.synthesis.fitted_model import Model
+from synrisk.synthesis.release import Released
+from synrisk.synthesis.synthesizer import Synthesizer
+
+_LEVEL = 0.004  # of all comparisons of rows with records in an honest release
+_TAIL_BEFORE = 1e-3  # of each, in files of earlier versions
+_CHANCE_BEFORE = 4.0  # standard deviations, likewise
+_N_CHANCES = 20  # draws over which chance agreement is averaged
+_N_PERMUTED = 2000
+_MOST_PERMUTED_ROWS = 200_000_000
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How many rows of a dataset hold the level or count of the record that they stand for.
+
+    Attributes
+    ----------
+    agree
+        So many do.
+    expected, sd
+        So many would if the model had drawn them, and the standard deviation of that.
+    p_larger
+        The probability that as many or more do: if the model had drawn them, or if rows stood for
+        records at random, whichever is larger. NaN in files of earlier versions.
+    tail
+        It warns below this probability.
+    """
+
+    variable: str
+    dataset: int
+    n_rows: int
+    agree: int
+    expected: float
+    sd: float
+    p_larger: float = math.nan
+    tail: float = _TAIL_BEFORE
+
+    @property
+    def is_too_often(self) -> bool:
+        """Whether more rows hold their record's value than by chance."""
+        if not math.isnan(self.p_larger):
+            return self.p_larger < self.tail
+        beyond = self.agree - self.expected > _CHANCE_BEFORE * self.sd
+        return bool(beyond and _binomial_tail(self.agree, self.n_rows, self.expected) < self.tail)
+
+    @property
+    def failure(self) -> str | None:
+        """What is wrong, in plain words."""
+        if not self.is_too_often:
+            return None
+        return (
+            f"{self.agree:,} of {self.n_rows:,} rows of dataset {self.dataset} hold the "
+            f"{self.variable} of the confidential record that they stand for; the model would give "
+            f"about {self.expected:,.0f}: was it copied? The risk does not see that."
+        )
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """Whether rows miss their model's mean in the same way as the records that they stand for.
+
+    Attributes
+    ----------
+    correlation
+        Of the residuals of rows with those of their records.
+    z
+        In standard deviations of chance.
+    p_larger
+        The probability of as large a correlation if the model had drawn the rows.
+    tail
+        It warns below this probability.
+    """
+
+    variable: str
+    dataset: int
+    n_rows: int
+    correlation: float
+    z: float
+    p_larger: float
+    tail: float
+
+    @property
+    def are_too_alike(self) -> bool:
+        """Whether rows follow their records more than by chance."""
+        return self.p_larger < self.tail
+
+    @property
+    def failure(self) -> str | None:
+        """What is wrong, in plain words."""
+        if not self.are_too_alike:
+            return None
+        return (
+            f"Rows of dataset {self.dataset} miss the mean of {self.variable} as the confidential "
+            f"records do that they stand for (their residuals have the correlation "
+            f"{self.correlation:.2f}, {self.z:.1f} standard deviations of chance): were they "
+            "copied in part? The risk does not see that."
+        )
+
+
+def compare_rows(
+    synthesizer: Synthesizer, release: Sequence[Released]
+) -> tuple[tuple[Agreement, ...], tuple[Residuals, ...]]:
+    """Compare rows with the records that they stand for."""
+    agreements: list[Agreement] = []
+    residuals: list[Residuals] = []
+    for number, dataset in enumerate(release, 1):
+        records, rows = _linked(synthesizer, dataset)
+        for model in synthesizer.models if len(rows) else ():
+            family = model.regression.distribution
+            if not family.is_continuous:
+                agreements.append(_agreement(synthesizer, model, number, dataset, records, rows))
+            if not family.is_classification:
+                residuals += _residuals(synthesizer, model, number, dataset, records, rows)
+    tail = _LEVEL / max(len(agreements) + len(residuals), 1)
+    return (
+        tuple(replace(agreement, tail=tail) for agreement in agreements),
+        tuple(replace(residual, tail=tail) for residual in residuals),
+    )
+
+
+def _agreement(
+    synthesizer: Synthesizer,
+    model: Model,
+    number: int,
+    dataset: Released,
+    records: IntArray,
+    rows: IntArray,
+) -> Agreement:
+    """Count rows with the level or count of their record, beside what chance would give."""
+    name = model.regression.response
+    truth = synthesizer.columns[name][records]
+    values = dataset.columns[name][rows]
+    expected, sd = _chance(synthesizer, model, dataset, truth.astype(np.float64), rows)
+    agree = int((values == truth).sum())
+    p_larger = max(
+        _normal_tail(agree, expected, sd),
+        _binomial_tail(agree, len(rows), expected),  # of few rows the count is not normal
+        _normal_tail(agree, *_if_permuted(values, truth)),
+    )
+    return Agreement(name, number, len(rows), agree, expected, sd, p_larger)
+
+
+def _normal_tail(found: float, expected: float, sd: float) -> float:
+    if sd > 0.0:
+        return float(ndtr((expected - found) / sd))
+    return 0.0 if found > expected + 0.5 else 1.0
+
+
+def _binomial_tail(agree: int, n_rows: int, expected: float) -> float:
+    return float(bdtrc(agree - 1, n_rows, min(expected / n_rows, 1.0)))
+
+
+def _if_permuted(values: FloatArray, truth: FloatArray) -> tuple[float, float]:
+    """Return mean and standard deviation of how many agree, over all orders of the rows.
+
+    Of n rows, a_k with the value k, and records, b_k with it: Σ a_k b_k/n, and the variance of a
+    permuted sum, (Σ a b − Σ a b²/n − Σ a² b/n + (Σ a b/n)²)/(n − 1).
+    """
+    n = len(values)
+    _, codes = np.unique(np.concatenate([values, truth]), return_inverse=True)
+    n_values = int(codes.max()) + 1
+    a, b = (np.bincount(part, minlength=n_values).astype(np.float64) for part in np.split(codes, 2))
+    mean = float(a @ b) / n
+    square = float(a @ b) - float(a @ (b * b)) / n - float((a * a) @ b) / n + mean**2
+    return mean, math.sqrt(max(square, 0.0) / max(n - 1, 1))
+
+
+def _residuals(
+    synthesizer: Synthesizer,
+    model: Model,
+    number: int,
+    dataset: Released,
+    records: IntArray,
+    rows: IntArray,
+) -> list[Residuals]:
+    """Correlate the residuals of rows with those of their records; none where rows are too few.
+
+    What other parameters would change is taken out of both: then they share nothing under the
+    model, and the correlation of normal residuals is Student's.
+    """
+    name, refits = model.regression.response, synthesizer.refits
+    design = refits.design(model, dataset)[rows]
+    own, weight = _standardised_residuals(model, design, dataset.columns[name][rows])
+    theirs = synthesizer.memory.recall(
+        f"residuals of {name}",
+        lambda: _standardised_residuals(
+            model, refits.design(model, None), synthesizer.columns[name]
+        )[0],
+    )[records]
+    known = np.isfinite(own) & np.isfinite(theirs) & np.isfinite(weight)
+    own, theirs, columns = own[known], theirs[known], weight[known, None] * design[known]
+    basis = whitening(columns.T @ columns)
+    left = [part - columns @ (basis @ (basis.T @ (columns.T @ part))) for part in (own, theirs)]
+    df = len(own) - basis.shape[1] - 1
+    size = math.sqrt(float(left[0] @ left[0]) * float(left[1] @ left[1]))
+    if df < 1 or not size > 0.0:
+        return []
+    correlation = min(max(float(left[0] @ left[1]) / size, -1.0), 1.0)
+    t = correlation * math.sqrt(df / max(1.0 - correlation**2, 1e-300))
+    p_larger = float(stdtr(df, -t))
+    z = -float(ndtri(p_larger)) if p_larger > 0.0 else math.sqrt(df) * correlation
+    if not model.regression.distribution.exact and p_larger < _LEVEL:
+        rng = stream(0, "release check", dataset=number, variable=name)
+        p_larger = max(p_larger, _permuted_tail(left[0], left[1], rng))
+    return [Residuals(name, number, len(own), correlation, z, p_larger, _LEVEL)]
+
+
+def _standardised_residuals(
+    model: Model, design: FloatArray, values: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return residuals in standard deviations, and how much they change with the predictor.
+
+    That is s/√i of the score s and the information i of the first linear predictor: (y − mean)/sd.
+    """
+    family, draws = model.regression.distribution, model.posterior
+    weights = np.exp(draws.log_weights)
+    coefficients = np.tensordot(weights, draws.coefficients, 1)
+    auxiliary = weights @ draws.auxiliary
+    y = model.regression.on_model_scale(values.astype(np.float64))
+    with np.errstate(all="ignore"):
+        eta = design @ coefficients
+        score = family.score(y, eta, auxiliary)[:, 0]
+        information = -family.curvature(y, eta, auxiliary)[:, 0, 0]
+        root = np.sqrt(information)
+        return np.asarray(score / root), np.asarray(root)
+
+
+def _permuted_tail(own: FloatArray, theirs: FloatArray, rng: np.random.Generator) -> float:
+    """Return the share of orders of the records in which the product is as large; 0 if too many."""
+    if len(own) * _N_PERMUTED > _MOST_PERMUTED_ROWS:
+        return 0.0
+    found = own @ theirs
+    least = found - 1e-9 * abs(found)
+    return float(np.mean([own @ rng.permutation(theirs) >= least for _ in range(_N_PERMUTED)]))
+
+
+def _linked(synthesizer: Synthesizer, dataset: Released) -> tuple[IntArray, IntArray]:
+    """Return the records, and the rows that stand for them.
+
+    By columns that are not synthesized, where these name most rows' record; else by place, where
+    there are as many rows as records; else there are none.
+    """
+    kept = [n for n in synthesizer.plan.columns if n not in synthesizer.plan.synthesized]
+    n_rows = len(dataset.columns[synthesizer.plan.synthesized[0]])
+    if kept:
+        keys = [f"key{k}" for k in range(len(kept))]
+        own, released = (
+            pd.DataFrame({key: of[name] for key, name in zip(keys, kept, strict=True)})
+            for of in (synthesizer.columns, dataset.columns)
+        )
+        own = own.assign(place=np.arange(len(own))).drop_duplicates(keys, keep=False)
+        places = released.merge(own, how="left", on=keys)["place"].fillna(-1).to_numpy(np.int64)
+        rows = np.flatnonzero(places >= 0)
+        if 2 * len(rows) >= n_rows:
+            return places[rows], rows
+    places = np.arange(n_rows if n_rows == synthesizer.n_records else 0)
+    return places, places
+
+
+def _chance(
+    synthesizer: Synthesizer, model: Model, dataset: Released, truth: FloatArray, rows: IntArray
+) -> tuple[float, float]:
+    """Return how many rows the model would give `truth`, and the standard deviation of that."""
+    regression, draws = model.regression, model.posterior
+    log_density = regression.distribution.log_density
+    matrix = synthesizer.refits.design(model, dataset)[rows]
+    y = regression.on_model_scale(truth)
+    # Draws by their weight, the parameters being as uncertain as they are.
+    steps = (np.arange(_N_CHANCES) + 0.5) / _N_CHANCES
+    chosen = np.searchsorted(np.cumsum(np.exp(draws.log_weights)), steps)
+    means, variances = [], []
+    for h in np.minimum(chosen, draws.n_draws - 1):
+        auxiliary = np.broadcast_to(draws.auxiliary[h], (len(y), draws.auxiliary.shape[1]))
+        eta = matrix @ draws.coefficients[h]
+        with np.errstate(over="ignore"):  # rates beyond all numbers
+            p = np.exp(log_density(y, eta, auxiliary))
+        means.append(p.sum())
+        variances.append((p * (1.0 - p)).sum())
+    return float(np.mean(means)), float(np.sqrt(np.mean(variances) + np.var(means)))
