@@ -409,8 +409,8 @@ class ErrorSets:
 
             φ_u φ_u' k(z_u, z_u') / (n (n − 1))    k = ((z·z')² − |z|² − |z'|² + p) / 2
 
-        against that of φ². Its variance is about p (p + 1)/n², so with few units it is drawn towards
-        what models were found to have.
+        against that of φ². Its variance is about p (p + 1)/n², so with few units it is drawn
+        towards what models were found to have.
         """
         if self.normals is None:
             return 0.0, np.zeros((0, 0))

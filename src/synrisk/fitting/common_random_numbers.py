@@ -45,12 +45,13 @@ class CommonNumbers:
     @property
     def are_matched(self) -> bool:
         """Whether there are pairs enough for second moments to be matched."""
-        return (len(self.u) + 1) // 2 >= self.z.shape[1] + _SPARE_PAIRS
+        n_parameters = int(self.z.shape[1])
+        return (len(self.u) + 1) // 2 >= n_parameters + _SPARE_PAIRS
 
     @property
     def has_many_products(self) -> bool:
         """Whether there are too many products z_j z_k for a direction each."""
-        n_parameters = self.z.shape[1]
+        n_parameters = int(self.z.shape[1])
         return n_parameters * (n_parameters + 1) // 2 > _MOST_PRODUCTS
 
     def matched_directions(self) -> FloatArray | None:

@@ -264,9 +264,7 @@ def laplace(
         proposal, trial = _tried(problem, proposal, mode, adapted=adapted)
         if trial.adapted:
             fitted = proposal.drawn(problem, mode, judged)
-        fitted = replace(
-            fitted, khat=trial.khat, reliable=trial.reliable, adapted=trial.adapted
-        )
+        fitted = replace(fitted, khat=trial.khat, reliable=trial.reliable, adapted=trial.adapted)
     if judged is numbers:
         return fitted
     few = proposal.drawn(problem, mode, numbers)

@@ -10,8 +10,9 @@ and the squares of φ over the units (a draw, an antithetic pair, a batch) estim
 Some of the units are enough for that; the evenness of the weights is judged by all draws, at the
 guess where those of the used ones are least even.
 Where second moments of the random numbers were matched, what is linear in them has no error: its
-directions are taken out of φ; or, where they are many, the share of φ's variance that they explain. A probability P_T of a set T of cells has the derivatives P(c within
-T) − P_T·P(c): the effects on what lies within T and on everything are summed apart.
+directions are taken out of φ; or, where they are many, the share of φ's variance that they explain.
+A probability P_T of a set T of cells has the derivatives P(c within T) − P_T·P(c): the effects on
+what lies within T and on everything are summed apart.
 """
 
 from __future__ import annotations
