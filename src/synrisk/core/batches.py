@@ -30,11 +30,15 @@ class Units:
         The draw at each place, -1 for none; None where draw h has place h.
     basis
         Orthonormal directions over the units that have no error, ``(direction, unit)``.
+    normals
+        Standard normals of the units, ``(unit, parameter)``, the sums of whose products have no
+        error, where these are too many for a direction each.
     """
 
     size: int = 1
     layout: IntArray | None = None
     basis: FloatArray | None = None
+    normals: FloatArray | None = None
 
     @classmethod
     def of_chains(cls, chain: IntArray | None, n_draws: int) -> Units:

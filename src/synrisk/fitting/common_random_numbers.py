@@ -42,17 +42,36 @@ class CommonNumbers:
         """Return χ² variates by the inverse CDF, so that they move with those of another df."""
         return np.asarray(2.0 * gammaincinv(df / 2.0, self.u))
 
+    @property
+    def are_matched(self) -> bool:
+        """Whether there are pairs enough for second moments to be matched."""
+        n_parameters = int(self.z.shape[1])
+        return (len(self.u) + 1) // 2 >= n_parameters + _SPARE_PAIRS
+
+    @property
+    def has_many_products(self) -> bool:
+        """Whether there are too many products z_j z_k for a direction each."""
+        n_parameters = int(self.z.shape[1])
+        return n_parameters * (n_parameters + 1) // 2 > _MOST_PRODUCTS
+
     def matched_directions(self) -> FloatArray | None:
         """Return an orthonormal basis of the products z_j z_k over the pairs, ``(product, pair)``.
 
         Their sums over the pairs are matched, so what is linear in them has no Monte-Carlo error.
-        None where they were not matched, or are too many to be worth the time.
+        None where they were not matched, or are too many for the pairs.
         """
         n_pairs, n_parameters = (len(self.u) + 1) // 2, self.z.shape[1]
-        n_products = n_parameters * (n_parameters + 1) // 2
-        too_few = n_pairs < n_parameters + _SPARE_PAIRS
-        if too_few or n_products > _MOST_PRODUCTS or n_pairs < 4 * n_products:
-            return None
         first, second = np.triu_indices(n_parameters)
+        if not self.are_matched or self.has_many_products or n_pairs < 4 * len(first):
+            return None
         products = self.z[::2][:, first] * self.z[::2][:, second] - (first == second)
         return np.ascontiguousarray(np.linalg.qr(products)[0].T)
+
+    def matched_normals(self) -> FloatArray | None:
+        """Return the normals of the pairs, ``(pair, parameter)``, where products are many.
+
+        None where they were not matched, or have a direction each.
+        """
+        if not self.are_matched or not self.has_many_products:
+            return None
+        return np.ascontiguousarray(self.z[::2])

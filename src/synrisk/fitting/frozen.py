@@ -93,8 +93,14 @@ class FrozenRegression:
         numbers: CommonNumbers,
         judged: CommonNumbers,
         executor: Executor,
+        *,
+        adapted: bool | None = None,
     ) -> Fitted:
-        """Draw from the posterior given rows; `judged` are for telling how good the draws are."""
+        """Draw from the posterior given rows; `judged` are for telling how good the draws are.
+
+        `adapted` tells whether the fit that this one is compared with gave up proposals at the
+        mode, if there is one.
+        """
         if self.engine == "exact":
             sums = Sums.of(rows, self._prior.mean, executor)
             return self.known_given_sigma(sums).draw(numbers)
@@ -102,7 +108,7 @@ class FrozenRegression:
         if self.engine == "nuts":
             n_rows = sum(len(part.y) for part in rows)
             return nuts(problem, self.start(), len(numbers.u), _nuts_seed(numbers, n_rows))
-        fitted = laplace(problem, self.start(), numbers, judged)
+        fitted = laplace(problem, self.start(), numbers, judged, adapted=adapted)
         if self.family.exact:  # k̂ does not see a second mode or a tail that was missed
             sums = Sums.of(rows, problem.prior.mean, executor)
             exact = GaussianPosterior.of(sums, problem.prior, self.scales.spread)

@@ -15,6 +15,7 @@ from scipy.linalg import solve_triangular
 
 from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.base.errors import FitError
+from synrisk.base.seeds import stream
 from synrisk.base.workers import Executor
 from synrisk.core.likelihood import KernelDraws, add_log_density
 from synrisk.fitting.common_random_numbers import CommonNumbers
@@ -27,7 +28,11 @@ _MOST_STEPS = 200
 _MOST_HALVINGS = 50
 _AT_THE_MODE = 1e-16  # half the squared length of a Newton step, in posterior standard deviations
 _LARGEST_STEP = 20.0  # of a linear predictor's coefficient, in standardised units
-_MOST_ADAPTATIONS = 5
+_EVEN = 0.3  # effective share of the draws from which proposals need no trial
+_GOOD_ENOUGH = 0.1  # effective share in a trial below which proposals are laid out anew
+_TRIAL_SIZES = (4_000, 16_000)
+_LAYOUTS = 2  # how often proposals are laid out anew in a trial
+_WORTH_OF_CURVATURE = 4.0  # draws a parameter that the curvature at the mode counts for
 _PROBE = 2.0  # standard deviations from the mode at which skewness is looked for
 _SKEWED = 1.5
 _MOST_DOUBLINGS = 24
@@ -192,6 +197,7 @@ class Fitted:
     ess: float
     reliable: bool
     chain: IntArray | None = None  # of draws by NUTS
+    adapted: bool = False  # whether proposals at the mode did not do
 
 
 def find_mode(problem: Problem, start: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -244,12 +250,18 @@ def _newton_step(gradient: FloatArray, precision: FloatArray) -> tuple[FloatArra
 
 
 def laplace(
-    problem: Problem, start: FloatArray, numbers: CommonNumbers, judged: CommonNumbers
+    problem: Problem,
+    start: FloatArray,
+    numbers: CommonNumbers,
+    judged: CommonNumbers,
+    *,
+    adapted: bool | None = None,
 ) -> Fitted:
     """Draw from t distributions about the mode and weigh the draws.
 
-    Where the weights are bad all the same, the proposals are laid out anew by the weighted draws'
-    mean and covariance, a few times.
+    Where their weights are uneven, the proposals are tried by many draws from random numbers that
+    are always the same: whether a fit is good enough then depends on the data, and not on the seed.
+    Where they fail the trial, they are laid out anew by the weighted draws of the trial.
 
     Parameters
     ----------
@@ -261,20 +273,53 @@ def laplace(
         The random numbers of the draws.
     judged
         Those of the draws that the proposals are judged by: the same, or more where these are few.
+    adapted
+        Whether the fit that this one is to be compared with laid its proposals out anew; None where
+        there is none. Draws move together where both did or neither, so proposals that were kept
+        there are given up here only where they cannot be relied on.
     """
     mode, precision = find_mode(problem, start)
     _check_resolution(problem, mode)
     proposal = Proposal.at_mode(problem, mode, precision)
     fitted = proposal.drawn(problem, mode, judged)
-    for _ in range(_MOST_ADAPTATIONS):
-        if fitted.reliable:
-            break
-        proposal = Proposal.of_draws(fitted)
-        fitted = proposal.drawn(problem, mode, judged)
+    if adapted or not (fitted.reliable and fitted.ess >= _EVEN * len(judged.u)):
+        proposal, trial = _tried(problem, proposal, mode, adapted=adapted)
+        if trial.adapted:
+            fitted = proposal.drawn(problem, mode, judged)
+        fitted = replace(fitted, khat=trial.khat, reliable=trial.reliable, adapted=trial.adapted)
     if judged is numbers:
         return fitted
     few = proposal.drawn(problem, mode, numbers)
-    return replace(few, khat=fitted.khat, reliable=fitted.reliable)
+    return replace(few, khat=fitted.khat, reliable=fitted.reliable, adapted=fitted.adapted)
+
+
+def _tried(
+    problem: Problem, first: Proposal, mode: FloatArray, *, adapted: bool | None
+) -> tuple[Proposal, Fitted]:
+    """Return proposals that pass a trial, or the last that failed, with the draws of their trial.
+
+    They are laid out by other draws than those that they are then judged by.
+    """
+    least = _GOOD_ENOUGH if adapted is None else 0.0
+    n_parameters = len(mode)
+    proposal = first
+    for n_draws in _TRIAL_SIZES:
+        to_judge, to_lay_out = (
+            CommonNumbers.draw(stream(0, "trial", chunk=k), n_draws, n_parameters) for k in (0, 1)
+        )
+        if n_draws == _TRIAL_SIZES[0] and not adapted:
+            trial = first.drawn(problem, mode, to_judge)
+            if trial.reliable and trial.ess >= least * n_draws:
+                return first, trial
+        for _ in range(_LAYOUTS):
+            draws = proposal.drawn(problem, mode, to_lay_out)
+            if not math.isfinite(draws.ess):
+                break
+            proposal = Proposal.of_draws(draws, first)
+        trial = replace(proposal.drawn(problem, mode, to_judge), adapted=True)
+        if trial.reliable and trial.ess >= _GOOD_ENOUGH * n_draws:
+            break
+    return proposal, trial
 
 
 def _check_resolution(problem: Problem, mode: FloatArray) -> None:
@@ -331,13 +376,19 @@ class Proposal:
         return cls(mode, root, settled.reshape(2, n))
 
     @classmethod
-    def of_draws(cls, fitted: Fitted) -> Proposal:
-        """Lay the proposals out by weighted draws."""
+    def of_draws(cls, fitted: Fitted, first: Proposal) -> Proposal:
+        """Lay the proposals out by the mean and covariance of weighted draws.
+
+        A covariance of few effective draws is drawn towards that of the `first` proposals: else it
+        is too narrow in some direction, and the next weights are worse.
+        """
         weights = np.exp(fitted.log_weights)
         centre = weights @ fitted.theta
         apart = fitted.theta - centre
         covariance = apart.T @ (weights[:, None] * apart)
-        covariance += 1e-10 * np.diag(np.diag(covariance))  # of fewer draws than parameters
+        wide = first.root * np.sqrt((first.stretch**2).mean(axis=0))
+        worth = _WORTH_OF_CURVATURE * len(centre)
+        covariance = (fitted.ess * covariance + worth * wide @ wide.T) / (fitted.ess + worth)
         return cls(centre, lower_root(covariance), np.ones((2, len(centre))))
 
     def drawn(self, problem: Problem, mode: FloatArray, numbers: CommonNumbers) -> Fitted:

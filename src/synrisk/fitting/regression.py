@@ -67,6 +67,8 @@ class Fit:
         Positions of the columns that settle an outcome.
     notes
         What a user should know.
+    adapted
+        Whether proposals at the mode did not do, and were laid out anew.
     """
 
     frozen: FrozenRegression
@@ -77,6 +79,7 @@ class Fit:
     inflation: FloatArray
     separated: tuple[int, ...]
     notes: tuple[Note, ...]
+    adapted: bool = False
 
     @property
     def engine(self) -> Engine:
@@ -101,7 +104,9 @@ class Fit:
             Maps over chunks of rows.
         """
         rows = self.frozen.rows(tables)
-        fitted = self.frozen.fitted(rows, self.numbers, self.numbers, executor)
+        fitted = self.frozen.fitted(
+            rows, self.numbers, self.numbers, executor, adapted=self.adapted
+        )
         posterior = self.frozen.posterior(fitted, names)
         return Refit(posterior, fitted.khat, fitted.ess, fitted.reliable)
 
@@ -190,6 +195,7 @@ def fit_regression(
         inflation=inflation,
         separated=tuple(k for k, _ in separated if k is not None),
         notes=notes,
+        adapted=fitted.adapted,
     )
     return frozen.posterior(fitted, names), fit
 
@@ -239,8 +245,9 @@ def _refuse_unreliable(fitted: Fitted, frozen: FrozenRegression, n_draws: int) -
     advice = (
         f"Use {setting('engine', 'auto')}, which draws gaussian models exactly."
         if frozen.family.exact
-        else "Merge rare levels, leave predictors out, or narrow the priors; or draw it by "
-        f"MCMC elsewhere and use {_GIVEN_DRAWS}."
+        else "More draws do not help. Merge rare levels, leave predictors out, or narrow the "
+        f"priors; or draw it by MCMC, with {setting('engine', 'nuts')}, or elsewhere and use "
+        f"{_GIVEN_DRAWS}."
     )
     raise FitError(
         f"{what}: the posterior is too far from normal to be drawn by importance sampling "

@@ -10,7 +10,10 @@ from helpers.cases import one_gaussian, people
 
 import synrisk as sr
 from synrisk.base.workers import workers
+from synrisk.core import likelihood
 from synrisk.core.kernels import tail_shape
+from synrisk.core.likelihood import ErrorSets
+from synrisk.fitting.common_random_numbers import CommonNumbers
 from synrisk.risk.estimators.importance import Importance
 from synrisk.risk.estimators.stacked import Stacked
 
@@ -387,3 +390,29 @@ def test_what_could_not_be_compared_is_found_and_does_not_pass():
     risk = sr.attribute_risk(synthesizer, [release[0], release[1].head(2)], records=[0])
     assert risk.release_check.unchecked == (("b", 2),)
     assert "for b in dataset 2" in " ".join(risk.verdict(sr.Criteria(lift=100)).sentences())
+
+
+# -- matched moments of many parameters ------------------------------------------------------------
+@pytest.mark.parametrize("truly", [0.0, 0.5, 0.7])
+def test_the_share_that_matched_moments_explain_is_found(monkeypatch, truly):
+    """Effects of products of normals, and of noise; by so many units the prior share has no say.
+
+    The estimate has the sd √(p (p + 1))/n = 0.005 without a share, and the effects' own squares,
+    whose kurtosis is 9, add 0.7·√(8/2000) = 0.044 where it is large.
+    """
+    monkeypatch.setattr(likelihood, "_UNITS_A_PARAMETER", 200)
+    numbers = CommonNumbers.draw(np.random.default_rng(4), 4000, 10)
+    z = numbers.matched_normals()
+    assert numbers.matched_directions() is None
+    one = np.ones((1, 1, 4000))
+    family = sr.Regression("k ~ 1", "poisson").distribution
+    sets = ErrorSets(
+        family, 2, one, one, np.zeros((1, 4000)), one, np.ones((1, 1)), None, one[0, :, :1],
+        normals=z,
+    )  # fmt: skip
+    share, form = sets.credit()
+    assert form.shape == (2000, 2000)
+    noise = np.random.default_rng(5).normal(size=2000)
+    effects = np.sqrt(truly) * z[:, 1] * z[:, 4] + np.sqrt(1 - truly) * noise
+    found = share + effects @ form @ effects / (effects @ effects)
+    assert abs(found - truly) < 4 * (0.005 + 0.063 * truly)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from synrisk.core.kernels.exact_gaussian import exact_kernel
-from synrisk.core.kernels.signatures import Draws, NodeSets, Records
+from synrisk.core.kernels.signatures import Draws, Matched, NodeSets, Records
 from synrisk.core.kernels.simd import N_LANES
 from synrisk.core.kernels.standard_errors import error_kernel, tail_shape
 from synrisk.core.kernels.summarise import (
@@ -16,6 +16,7 @@ from synrisk.core.kernels.weights import accumulate_kernel, reduce_kernel, relea
 __all__ = [
     "N_LANES",
     "Draws",
+    "Matched",
     "NodeSets",
     "Records",
     "accumulate_kernel",

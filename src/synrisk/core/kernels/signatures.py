@@ -30,6 +30,15 @@ class Draws(NamedTuple):
     log_v: Any  # (draw)
 
 
+class Matched(NamedTuple):
+    """What has no error since moments of the random numbers are matched."""
+
+    basis: Any  # (direction, unit), orthonormal
+    share: Any  # of a sum of squares, beside
+    form: Any  # (unit, unit): a quadratic form of the first units' effects, or empty
+    most: Any  # the largest share that both may take
+
+
 class NodeSets(NamedTuple):
     """Nodes of sigma, set after set."""
 
@@ -45,6 +54,7 @@ class NodeSets(NamedTuple):
 RECORDS = types.NamedTuple((F2, I2, F2, I2, F1, F1), Records)
 DRAWS = types.NamedTuple((F3, F2, F1), Draws)
 SETS = types.NamedTuple((F4, F3, F2), Draws)
+MATCHED = types.NamedTuple((F2, types.float64, F2, types.float64), Matched)
 NODES = types.NamedTuple((I1, F1, F1, F2, F3, F1, F1), NodeSets)
 
 # Sums may be reordered, which lets them be vectorised. NaN and infinities are not assumed away: a

@@ -10,8 +10,9 @@ and the squares of φ over the units (a draw, an antithetic pair, a batch) estim
 Some of the units are enough for that; the evenness of the weights is judged by all draws, at the
 guess where those of the used ones are least even.
 Where second moments of the random numbers were matched, what is linear in them has no error: its
-directions are taken out of φ. A probability P_T of a set T of cells has the derivatives P(c within
-T) − P_T·P(c): the effects on what lies within T and on everything are summed apart.
+directions are taken out of φ; or, where they are many, the share of φ's variance that they explain.
+A probability P_T of a set T of cells has the derivatives P(c within T) − P_T·P(c): the effects on
+what lies within T and on everything are summed apart.
 """
 
 from __future__ import annotations
@@ -34,7 +35,18 @@ from synrisk.core.kernels.exp_log import (
     wide_vectors,
 )
 from synrisk.core.kernels.predictors import add_terms_at, at_record, compiled, fill_bases
-from synrisk.core.kernels.signatures import B1, F1, F2, F3, F4, FAST, RECORDS, SETS, Draws
+from synrisk.core.kernels.signatures import (
+    B1,
+    F1,
+    F2,
+    F3,
+    F4,
+    FAST,
+    MATCHED,
+    RECORDS,
+    SETS,
+    Draws,
+)
 from synrisk.core.kernels.simd import N_LANES, broadcast, load, store
 from synrisk.models.families import Family
 
@@ -151,8 +163,9 @@ def _sum_units(values: Any, unit_size: Any, out: Any) -> None:
 
 
 @njit(fastmath=FAST, error_model="numpy")
-def _squares(values: Any, basis: Any) -> Any:
-    """Σ value² over the units, less what lies in the directions of `basis`."""
+def _squares(values: Any, matched: Any) -> Any:
+    """Σ value² over the units, less what matched moments leave no error in."""
+    basis, share, form, most = matched
     total = 0.0
     for u in range(len(values)):
         total += values[u] * values[u]
@@ -161,6 +174,16 @@ def _squares(values: Any, basis: Any) -> Any:
         for u in range(len(values)):
             along += values[u] * basis[direction, u]
         total -= along * along
+    if len(form) > 0:
+        first, explained = 0.0, 0.0
+        for u in range(len(form)):
+            along = 0.0
+            for other in range(len(form)):
+                along += form[u, other] * values[other]
+            explained += values[u] * along
+            first += values[u] * values[u]
+        if first > 0.0:
+            total *= 1.0 - min(max(share + explained / first, 0.0), most)
     return max(total, 0.0)
 
 
@@ -177,7 +200,7 @@ def _effective(log_weights: Any) -> Any:
 
 
 @njit(fastmath=FAST, error_model="numpy")
-def _variances(effects: Any, within: Any, basis: Any, variance: Any) -> None:
+def _variances(effects: Any, within: Any, matched: Any, variance: Any) -> None:
     """The variance of each target from the effects on what lies within it, and on everything."""
     n_cells = len(within)
     for r in range(1, len(effects)):
@@ -186,13 +209,13 @@ def _variances(effects: Any, within: Any, basis: Any, variance: Any) -> None:
             total += within[c, r]
         for u in range(effects.shape[1]):
             effects[r, u] -= total * effects[0, u]
-        variance[r - 1] = _squares(effects[r], basis)
+        variance[r - 1] = _squares(effects[r], matched)
 
 
 def _make_errors(varying: Any, base: Any, digest: str) -> Any:
     signature = types.void(
-        RECORDS, SETS, F3, SETS, F3, F2, B1, types.int64, F1, F2, F3, F4, types.float64, F2, F2, F2,
-        F1, F1,
+        RECORDS, SETS, F3, SETS, F3, F2, B1, types.int64, F1, MATCHED, F3, F4, types.float64, F2,
+        F2, F2, F1, F1,
     )  # fmt: skip
 
     @as_kernel(signature, fastmath=FAST)
@@ -206,7 +229,7 @@ def _make_errors(varying: Any, base: Any, digest: str) -> Any:
         predicts: Any,  # (set): whether a guess has its own exponent there, not the record's
         unit_size: Any,  # adjacent draws
         at_truth: Any,  # (unit): q at the truth; of as many units as errors are estimated by
-        basis: Any,  # (direction, unit), orthonormal: what matched moments leave no error in
+        matched: Any,  # what matched moments leave no error in
         within: Any,  # (record, cell, [all, target …]): probabilities of cells, and within targets
         totals: Any,  # (set, record, factor, cell): the sums of the weights, NaN where lost
         least_even: Any,  # effective number of draws from which k̂ is not needed
@@ -289,7 +312,7 @@ def _make_errors(varying: Any, base: Any, digest: str) -> Any:
                 for u in range(n_units):
                     total += (sums[u] - at_truth[u]) ** 2
                 apart[i, c] = total
-            _variances(effects, within[i], basis, variance[i])
+            _variances(effects, within[i], matched, variance[i])
             # All draws are looked at where the used ones are least even.
             s, f = 0, 0
             for one in range(n_sets):

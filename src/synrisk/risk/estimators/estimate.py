@@ -184,15 +184,20 @@ class Estimator(ABC):
         """Return the estimate, with all that it needs of the release."""
 
 
-def units_of(model: Model, draws: Posterior) -> Units:
+def units_of(model: Model, draws: Posterior, *, stacked: bool) -> Units:
     """Return which draws make a unit of the error, and what matched moments leave exact.
 
-    Draws made elsewhere are those of chains, or may be: they are taken in batches.
+    Draws made elsewhere are those of chains, or may be: they are taken in batches. What many
+    matched moments do is known for stacked draws alone.
     """
     if model.fit is None or draws.chain is not None:
         return Units.of_chains(draws.chain, draws.n_draws)
     whole = len(model.fit.numbers.u) == draws.n_draws
-    return Units(_PAIR, basis=model.fit.numbers.matched_directions() if whole else None)
+    if not whole:
+        return Units(_PAIR)
+    numbers = model.fit.numbers
+    normals = numbers.matched_normals() if stacked else None
+    return Units(_PAIR, basis=numbers.matched_directions(), normals=normals)
 
 
 def _with_prior(

@@ -134,7 +134,7 @@ class ImportanceEstimator(Estimator):
         model = request.model
         own = KernelDraws.of(model.regression.distribution, request.draws)
         log_g = log_density_of_release(model, own, [dataset.columns for dataset in request.release])
-        return Importance(own, log_g, units_of(model, request.draws))
+        return Importance(own, log_g, units_of(model, request.draws, stacked=False))
 
 
 def log_density_of_release(

@@ -136,7 +136,8 @@ class StackedEstimator(Estimator):
         refits = [refit(model, dataset, request.executor) for dataset in request.release]
         firsts = [refit.posterior.first(draws.n_draws) for refit in refits]
         coupled = draws.chain is None  # chains go their own ways
-        units = [units_of(model, given) for given in (draws, *([] if coupled else firsts))]
+        sets = (draws, *([] if coupled else firsts))
+        units = [units_of(model, given, stacked=True) for given in sets]
         return Stacked(
             own,
             tuple(KernelDraws.of(family, given) for given in firsts),
