@@ -95,6 +95,20 @@ def test_the_case_that_passed():
     assert risk.records["lift"].iloc[0] == pytest.approx(expected, rel=0.05)
 
 
+def test_the_error_of_an_outlier_is_known():
+    """A few of 500 pairs have most of its error; estimated from 64 it was a quarter of itself."""
+    for seed in range(34, 40):
+        y = people(0.5, seed=seed)
+        guesses = np.arange(y.min(), y.max() + 1)
+        data = pd.DataFrame({"y": y.astype(int)})
+        fitted = sr.fit(sr.Regression("y ~ 1"), data, seed=seed, prior=PRIOR)
+        release = fitted.synthesize(5, seed=seed + 100)
+        expected = by_quadrature(y, [one["y"] for one in release], 0, guesses)[0][-1]
+        risk = sr.attribute_risk(fitted, release, guesses=sr.Values(guesses), records=[0])
+        found, error = risk.records[["probability", "mcse"]].iloc[0]
+        assert found == pytest.approx(expected, abs=4 * error)
+
+
 def test_a_step_that_the_user_states():
     y = people(0.06, step=0.1)
     guesses = np.arange(round(10 * y.min()), round(10 * y.max()) + 1) / 10

@@ -30,6 +30,7 @@ _PAIR = 2
 _SMALLEST = 1e-300  # factor of a draw: one of zero has a log
 _ENOUGH_UNITS = 64  # for a standard error to be known to an eleventh, where draws weigh alike
 _EVEN = 0.5  # effective share of the draws below which some are not enough
+_EVEN_RECORD = 0.8  # the same of a record, against that of the draws by themselves
 _UNITS_A_DIRECTION = 4  # of those that matched moments take away
 _UNITS_A_PARAMETER = 6  # where products are too many for a direction each
 _EXPLAINED = 0.35  # of the variance, by matched products: measured, 0.28 to 0.43 in four models
@@ -101,7 +102,7 @@ class ModelBlock:
     record_weights: FloatArray
     predicts: bool = False
 
-    def part(self, rows: slice) -> ModelBlock:
+    def part(self, rows: slice | IntArray) -> ModelBlock:
         """Return some of the records."""
         return ModelBlock(
             self.own,
@@ -328,6 +329,8 @@ class ErrorSets:
         parameter)``.
     predicts
         In which sets guesses have the exponent 1, whatever the record's is.
+    uses_all
+        Whether errors are estimated by all units.
     """
 
     family: Family
@@ -342,6 +345,7 @@ class ErrorSets:
     basis: FloatArray | None = None
     normals: FloatArray | None = None
     predicts: tuple[int, ...] = ()
+    uses_all: bool = False
 
     @classmethod
     def of(
@@ -411,7 +415,7 @@ class ErrorSets:
         Where weights are uneven a few units have most of the error, and some of all would miss
         them: all are used.
         """
-        if self.unit_size > _PAIR or self._evenness < _EVEN:
+        if self.uses_all or self.unit_size > _PAIR or self._evenness < _EVEN:
             return self.n_units
         n_directions = 0 if self.basis is None else len(self.basis)
         enough = max(_ENOUGH_UNITS, _UNITS_A_DIRECTION * n_directions, self._n_in_form)
@@ -422,6 +426,13 @@ class ErrorSets:
         """How many units the share that matched products explain is estimated by."""
         n_parameters = 0 if self.normals is None else self.normals.shape[1]
         return min(self.n_units, max(_ENOUGH_UNITS, _UNITS_A_PARAMETER * n_parameters))
+
+    @cached_property
+    def evenness(self) -> float:
+        """The effective share of the draws with their factors, the smallest of all that count."""
+        weights = np.exp(self.log_v)[:, None, :] * self.factors
+        shares = weights.sum(axis=2) ** 2 / (weights * weights).sum(axis=2)
+        return float(shares[self.signs != 0.0].min() / self.n_draws)
 
     @cached_property
     def _evenness(self) -> float:
@@ -529,6 +540,32 @@ def table_errors(
     least_even
         The effective number of draws from which their tail is not looked at.
     """
+    found = _table_errors(block, sets, within, totals, shape, least_even)
+    # A few draws have most of the error of an outlier: some would miss them.
+    uneven = np.flatnonzero(found.ess < _EVEN_RECORD * sets.evenness * sets.n_draws)
+    if len(uneven) and sets.n_used < sets.n_units:
+        again = _table_errors(
+            block.part(uneven),
+            replace(sets, uses_all=True),
+            within[uneven],
+            np.ascontiguousarray(totals[:, uneven]),
+            shape,
+            least_even,
+        )
+        for name, values in vars(again).items():
+            getattr(found, name)[uneven] = values
+    return found
+
+
+def _table_errors(
+    block: ModelBlock,
+    sets: ErrorSets,
+    within: FloatArray,
+    totals: FloatArray,
+    shape: tuple[int, ...],
+    least_even: float,
+) -> TableErrors:
+    """Return the errors by the units that `sets` uses."""
     from synrisk.core.kernels import Draws, Matched, error_kernel
 
     n_records, n_cells, n_targets = within.shape
