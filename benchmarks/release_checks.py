@@ -24,13 +24,14 @@ N_DRAWS = 200
 
 
 def people(n: int, rng: np.random.Generator) -> pd.DataFrame:
-    """Return records of two predictors and four responses."""
+    """Return records of two predictors and five responses."""
     x, w = rng.normal(size=n), rng.normal(size=n)
     b = 1.0 + x + rng.normal(size=n)
     k = rng.poisson(np.exp(0.5 + 0.5 * x))
     g = np.where(rng.random(n) < 1.0 / (1.0 + np.exp(-x)), "yes", "no")
     c = np.array(["p", "q", "r"])[np.minimum(rng.poisson(np.exp(0.3 * x)), 2)]
-    return pd.DataFrame({"x": x, "w": w, "b": b, "k": k, "g": g, "c": c})
+    a = np.rint(4.0 + 0.5 * x + 0.6 * rng.normal(size=n)).astype(int)
+    return pd.DataFrame({"x": x, "w": w, "b": b, "k": k, "g": g, "c": c, "a": a})
 
 
 def plans(prior: str) -> dict[str, list[sr.Regression]]:
@@ -46,12 +47,15 @@ def plans(prior: str) -> dict[str, list[sr.Regression]]:
     k = model("k ~ x", "poisson", own=True)
     g = model("g ~ x", "bernoulli", own=True)
     c = model("c ~ x + b", "categorical", own=False)
+    a = model("a ~ x", "gaussian", own=True)  # whole numbers: fitted as rounded values
     return {
         "gaussian": [b],
         "poisson": [k],
         "bernoulli": [g],
         "gaussian, poisson": [b, k],
         "gaussian, poisson, categorical": [b, k, c],
+        "rounded": [a],
+        "rounded, gaussian": [a, b],
     }
 
 

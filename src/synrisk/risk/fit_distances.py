@@ -19,12 +19,12 @@ from synrisk.synthesis.refits import Departure
 from synrisk.synthesis.release import Released
 from synrisk.synthesis.synthesizer import Synthesizer
 
-_LEVEL = 0.005  # of all comparisons of an honest release, both tails of each
+_LEVEL = 0.003  # of all comparisons of an honest release, both tails of each
 _TAIL_BEFORE = 1e-3  # of each, in files of earlier versions
-_N_SIMULATED = 2000  # datasets
+_N_SIMULATED = 10_000  # datasets
 _LEAST_SIMULATED = 200  # fewer tell nothing about a tail
 _MOST_SIMULATED_ROWS = 20_000_000
-_CONTRADICTED = 0.1  # the probability of as many simulated in a tail
+_CONTRADICTED = 0.02  # the probability of as many simulated in a tail
 _ROUNDING = 1e-9
 
 

@@ -17,11 +17,11 @@ from synrisk.synthesis.fitted_model import Model
 from synrisk.synthesis.release import Released
 from synrisk.synthesis.synthesizer import Synthesizer
 
-_LEVEL = 0.004  # of all comparisons of rows with records in an honest release
+_LEVEL = 0.003  # of all comparisons of rows with records in an honest release
 _TAIL_BEFORE = 1e-3  # of each, in files of earlier versions
 _CHANCE_BEFORE = 4.0  # standard deviations, likewise
 _N_CHANCES = 20  # draws over which chance agreement is averaged
-_N_PERMUTED = 2000
+_N_PERMUTED = 10_000
 _MOST_PERMUTED_ROWS = 200_000_000
 
 

@@ -166,11 +166,11 @@ def test_the_level_is_shared_by_models_and_datasets():
     synthesizer = sr.fit(plan, data, seed=1)
     one = checked(synthesizer, synthesizer.synthesize(1, seed=1))
     many = checked(synthesizer, synthesizer.synthesize(10, seed=1))
-    assert {row.tail for row in one.distances} == {one.total.tail} == {0.005 / 5}
-    assert {row.tail for row in many.distances} == {many.total.tail} == {0.005 / 41}
+    assert {row.tail for row in one.distances} == {one.total.tail} == {0.003 / 5}
+    assert {row.tail for row in many.distances} == {many.total.tail} == {0.003 / 41}
     single = sr.fit(plan[0], data, seed=1)
     alone = checked(single, single.synthesize(1, seed=1))
-    assert (alone.total, alone.distances[0].tail) == (None, 0.0025)
+    assert (alone.total, alone.distances[0].tail) == (None, 0.0015)
 
 
 # -- nearer than chance ----------------------------------------------------------------------------
