@@ -11,7 +11,7 @@ from helpers.cases import people
 
 import synrisk as sr
 from synrisk.base.workers import workers
-from synrisk.core.likelihood import empty_totals
+from synrisk.core.table_errors import empty_totals
 from synrisk.data.archive import pack, unpack
 from synrisk.models.families import Family
 from synrisk.models.families import family as family_of

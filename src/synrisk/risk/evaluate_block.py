@@ -15,8 +15,8 @@ import numpy as np
 
 from synrisk.base.arrays import FloatArray
 from synrisk.base.chunks import ROWS
-from synrisk.core.likelihood import empty_totals
 from synrisk.core.summary import ErrorArrays, RiskArrays, summarise, summarise_tables
+from synrisk.core.table_errors import empty_totals
 from synrisk.risk.blocks import Encoder, RecordBlock
 from synrisk.risk.estimators.estimate import Estimate
 from synrisk.risk.estimators.paper import Paired

@@ -10,9 +10,9 @@ from helpers.cases import one_gaussian, people
 
 import synrisk as sr
 from synrisk.base.workers import workers
-from synrisk.core import likelihood
+from synrisk.core import table_errors
 from synrisk.core.kernels import tail_shape
-from synrisk.core.likelihood import ErrorSets
+from synrisk.core.table_errors import ErrorSets
 from synrisk.fitting.common_random_numbers import CommonNumbers
 from synrisk.risk.estimators.importance import Importance
 from synrisk.risk.estimators.stacked import Stacked
@@ -400,7 +400,7 @@ def test_the_share_that_matched_moments_explain_is_found(monkeypatch, truly):
     The estimate has the sd √(p (p + 1))/n = 0.005 without a share, and the effects' own squares,
     whose kurtosis is 9, add 0.7·√(8/2000) = 0.044 where it is large.
     """
-    monkeypatch.setattr(likelihood, "_UNITS_A_PARAMETER", 200)
+    monkeypatch.setattr(table_errors, "_UNITS_A_PARAMETER", 200)
     numbers = CommonNumbers.draw(np.random.default_rng(4), 4000, 10)
     z = numbers.matched_normals()
     assert numbers.matched_directions() is None

@@ -15,7 +15,8 @@ import numpy as np
 from scipy.special import logsumexp
 
 from synrisk.base.arrays import FloatArray
-from synrisk.core.likelihood import ModelBlock, TableErrors
+from synrisk.core.likelihood import ModelBlock
+from synrisk.core.table_errors import TableErrors
 from synrisk.fitting import Evidence
 from synrisk.fitting.psis import smoothed
 from synrisk.risk.estimators.estimate import Estimate, ModelErrors, Request, Shape

@@ -20,7 +20,8 @@ from synrisk.base.arrays import FloatArray
 from synrisk.base.notes import Note
 from synrisk.base.workers import Executor
 from synrisk.core.batches import Units
-from synrisk.core.likelihood import ErrorSets, ModelBlock, TableErrors, table_errors
+from synrisk.core.likelihood import ModelBlock
+from synrisk.core.table_errors import ErrorSets, TableErrors, table_errors
 from synrisk.fitting.psis import LEAST_JUDGED
 from synrisk.models.posterior import Posterior
 from synrisk.risk.guesses import Grid

@@ -18,13 +18,13 @@ from synrisk.base.errors import SyntheticDataError
 from synrisk.base.notes import for_anyone
 from synrisk.core.batches import Units
 from synrisk.core.likelihood import (
-    ErrorSets,
     KernelDraws,
     ModelBlock,
     add_log_density,
     log_predictive,
     log_table,
 )
+from synrisk.core.table_errors import ErrorSets
 from synrisk.data.schema import Columns
 from synrisk.fitting.psis import are_reliable, effective_size, smoothed
 from synrisk.risk.estimators.estimate import (

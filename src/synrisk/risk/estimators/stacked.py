@@ -16,7 +16,8 @@ from synrisk.base.arrays import FloatArray
 from synrisk.base.messages import either, setting
 from synrisk.base.notes import for_anyone
 from synrisk.core.batches import Units
-from synrisk.core.likelihood import ErrorSets, KernelDraws, ModelBlock, log_predictive
+from synrisk.core.likelihood import KernelDraws, ModelBlock, log_predictive
+from synrisk.core.table_errors import ErrorSets
 from synrisk.fitting.psis import effective_size
 from synrisk.risk.estimators.estimate import (
     Estimate,
