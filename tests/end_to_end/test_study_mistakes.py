@@ -193,6 +193,18 @@ MISTAKES = {
         (STUDY[STUDY.index("[[model]]") : STUDY.index("[synthesis]")], ""),
         "no \\[\\[mod",
     ),
+    "a step of a family that has none": (
+        ('family = "gaussian"', 'family = "gaussian"\nstep = 5'),
+        r"model\[1\]\.step: is for family = \"rounded_gaussian\"",
+    ),
+    "a step below 0": (
+        ('family = "gaussian"', 'family = "rounded_gaussian"\nstep = -5'),
+        r"model\[1\]\.step: .*must be a number above 0",
+    ),
+    "values that are no multiples of a step": (
+        ('family = "gaussian"', 'family = "rounded_gaussian"\nstep = 7'),
+        r"must be multiples of 7; \d+ values are not",
+    ),
     "a report of a strange kind": (
         ("[criteria]", '[report]\nkind = "public"\n[criteria]'),
         r"line 24, report\.kind: must be one of sharing, inside, both; got 'public'",

@@ -83,6 +83,28 @@ def test_the_model_prior_of_a_weighted_record(family, estimator, tolerance, weig
     np.testing.assert_allclose(ranking["prior"], expected, atol=allowed)
 
 
+def test_a_weighted_record_that_is_fitted_at_each_guess(tmp_path):
+    """An outlier of weight 5, which one draw of 400 carries: its prior is 4e-9."""
+    data, guesses = people("poisson", 5.0), np.arange(16.0)
+    data.loc[RECORD, "y"] = 14
+    prior = {"Intercept": PRIOR["Intercept"]}
+    regression = sr.Regression("y ~ 1", "poisson", weights="w")
+    fitted = sr.fit(regression, data, seed=1, n_draws=400, prior=prior)
+    risk = sr.attribute_risk(
+        fitted,
+        fitted.synthesize(2, seed=2),
+        guesses=sr.Values(guesses),
+        intruder_prior="model",
+        records=[RECORD],
+        on_unreliable="fit",
+    )
+    found = risk.ranking(RECORD).sort_values("y")["prior"]
+    # A thousand draws of proposals at each guess's mode: to one in a thousand of each.
+    np.testing.assert_allclose(found, by_quadrature(data, "poisson", guesses), rtol=4e-3)
+    risk.save(tmp_path / "risk.nc")
+    assert sr.AttributeRisk.load(tmp_path / "risk.nc").ranking(RECORD).equals(risk.ranking(RECORD))
+
+
 @pytest.mark.parametrize("family", ["gaussian", "poisson"])
 def test_the_error_of_a_weighted_model_prior(family):
     """Reported against the scatter over fits from other seeds, for a posterior made of both."""

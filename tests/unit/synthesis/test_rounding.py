@@ -61,7 +61,7 @@ def test_it_is_saved_with_its_step(tmp_path):
 
 @pytest.mark.parametrize("step", [0, -1, np.inf, np.nan, True, "1"])
 def test_a_step_is_a_positive_number(step):
-    with pytest.raises(sr.OptionError, match="step must be a number above 0"):
+    with pytest.raises(sr.OptionError, match="must be a number above 0"):
         sr.RoundedGaussian(step)
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy.special import log_ndtr
 
 from synrisk.base.arrays import BoolArray, FloatArray
-from synrisk.base.errors import OptionError, got
+from synrisk.base.errors import OptionError
 from synrisk.data.schema import Variable
 from synrisk.models.families.family import Auxiliary, Family
 
@@ -66,9 +66,7 @@ class RoundedGaussian(Family):
     def __post_init__(self) -> None:
         real = isinstance(self.step, numbers.Real) and not isinstance(self.step, bool)
         if not real or not 0.0 < float(self.step) < math.inf:
-            raise OptionError(
-                f"RoundedGaussian: step must be a number above 0; got {got(self.step)}."
-            )
+            raise OptionError("The step of rounded values must be a number above 0.")
         object.__setattr__(self, "step", float(self.step))
 
     @property
