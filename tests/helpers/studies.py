@@ -44,7 +44,7 @@ def table(n=120):
             "CaseID": rng.permutation(n) + 810_000,
             "Spending": spending,
             "Income": 20 + spending + rng.normal(0.0, 5.0, n),
-            "Kids": rng.poisson(1.2, n),
+            "Kids": np.minimum(rng.poisson(1.2, n), 5),  # nobody alone has one
             "Owner": rng.integers(0, 2, n),
             "Region": rng.choice(["Quovadis", "Ramsgate", "Zyxwville"], n),
             "Weight": rng.uniform(0.5, 1.0, n),

@@ -3,7 +3,7 @@
 from synrisk.fitting.common_random_numbers import CommonNumbers
 from synrisk.fitting.evidence import Evidence
 from synrisk.fitting.frozen import FrozenRegression, Table
-from synrisk.fitting.laplace import likelihood_derivatives
+from synrisk.fitting.laplace import expected_information, likelihood_derivatives
 from synrisk.fitting.predictive_distance import (
     ScoreDistance,
     gaussian_distance,
@@ -36,6 +36,7 @@ __all__ = [
     "Sums",
     "Table",
     "all_chunks",
+    "expected_information",
     "fit_regression",
     "gaussian_distance",
     "known_by_moments",

@@ -38,6 +38,7 @@ _SKEWED = 1.5
 _MOST_DOUBLINGS = 24
 _LEAST_STRETCH = 0.25
 _RESOLUTION = 0.01  # of the log posterior
+_ROWS_DRAWN = 20_000  # for an information that is expected
 
 
 @dataclass(frozen=True, repr=False)
@@ -184,6 +185,36 @@ def likelihood_derivatives(
         gradient = gradient + from_rows
         information = information - hessian
     return gradient, information
+
+
+def expected_information(
+    family: Family,
+    coefficients: FloatArray,
+    auxiliary: FloatArray,
+    rows: Sequence[Rows],
+    executor: Executor,
+) -> FloatArray:
+    """Return the information that a model expects of rows with these predictors.
+
+    Minus the mean Hessian over responses that it draws for them, whatever theirs are: that of their
+    own would shrink or grow with what is wrong about them. It is exact for families whose Hessian
+    does not depend on the response.
+    """
+    n_rows = sum(len(part.y) for part in rows)
+    n_times = -(-_ROWS_DRAWN // n_rows)
+    found: list[FloatArray] = []
+    rng = np.random.default_rng(0)
+    for _ in range(n_times):
+        drawn = []
+        for part in rows:
+            with np.errstate(over="ignore", invalid="ignore"):
+                eta = part.matrix @ coefficients
+                given = np.broadcast_to(auxiliary, (len(eta), len(auxiliary)))
+                drawn.append(replace(part, y=family.draw(eta, given, rng).astype(np.float64)))
+        found.append(likelihood_derivatives(family, coefficients, auxiliary, drawn, executor)[1])
+        if np.array_equal(found[0], found[-1]) and len(found) > 1:  # it knows no response
+            return found[0]
+    return np.asarray(np.mean(found, axis=0))
 
 
 @dataclass(frozen=True, repr=False)
@@ -430,5 +461,5 @@ def _stretch(
     points = np.concatenate([mode[None], mode + steps[:, None] * sides])
     with np.errstate(all="ignore"):
         log_p = problem.log_posterior_of_draws(points)
-    fall = np.where(np.isfinite(log_p[1:]), log_p[0] - log_p[1:], np.inf)
-    return np.asarray(steps / np.sqrt(2.0 * np.maximum(fall, 1e-12)))
+        fall = np.where(np.isfinite(log_p[1:]), log_p[0] - log_p[1:], np.inf)
+        return np.asarray(steps / np.sqrt(2.0 * np.maximum(fall, 1e-12)))

@@ -20,9 +20,10 @@ from synrisk.risk.estimators.estimate import Finding
 from synrisk.risk.guesses import Grid
 from synrisk.synthesis.fitted_model import Model
 from synrisk.synthesis.release import Released
-from synrisk.synthesis.rounding import is_coarse, step_of, stored_step
+from synrisk.synthesis.rounding import is_coarse, step_of
 from synrisk.synthesis.synthesizer import Synthesizer
 
+_MORE_THAN = 1.5  # steps of the model: a release that has every other value alone
 LEAST_PEOPLE = 2  # with a level or value that nobody declared; one alone is what made it possible
 
 
@@ -68,7 +69,7 @@ def doubts_about(
     for model, grid in zip(synthesizer.models, grids, strict=True):
         found += [
             _alone(synthesizer, model, grid, positions),
-            _rounded(synthesizer, model, release, len(positions)),
+            _rounded(model, release, len(positions)),
         ]
     return tuple(doubt for doubt in found if doubt is not None)
 
@@ -102,32 +103,26 @@ def _alone(synthesizer: Synthesizer, model: Model, grid: Grid, positions: IntArr
     )
 
 
-def _rounded(
-    synthesizer: Synthesizer, model: Model, release: Sequence[Released], n_evaluated: int
-) -> Doubt | None:
+def _rounded(model: Model, release: Sequence[Released], n_evaluated: int) -> Doubt | None:
     """Find a response that was released more coarsely rounded than its model knows."""
     name, regression = model.response, model.regression
     family = regression.distribution
     if not any(own.in_response_units for own in family.auxiliary):
         return None
     columns: list[FloatArray] = [dataset.columns[name] for dataset in release]
-    own = 0.0 if family.is_continuous else family.grid_step
-    shown = min(step_of(values) for values in columns)
-    step = max(shown, stored_step(regression, synthesizer.data[name].dtype))
-    if step <= own or not any(
-        is_coarse(regression, model.posterior, values, step) for values in columns
+    known = 0.0 if family.is_continuous else _MORE_THAN * family.grid_step
+    steps = [step_of(values) for values in columns]
+    if not any(
+        step > known and is_coarse(regression, model.posterior, values, step)
+        for step, values in zip(steps, columns, strict=True)
     ):
         return None
-    remedy = (
-        f"Model it by the family rounded_gaussian with the step {step:g}, or release more digits."
-        if not regression.transform.steps
-        else "Model it without the transformation by the family rounded_gaussian, or release more "
-        "digits."
-    )
+    without = " without the transformation" if regression.transform.steps else ""
     return Doubt(
         name,
-        f"{name} is released rounded to {step:g}, which its model does not know: model it as "
-        "rounded, or release more digits",
-        remedy,
+        f"{name} is released rounded more coarsely than its model knows: model it as rounded, or "
+        "release more digits",
+        f"Model it{without} by the family rounded_gaussian with the step of the release, or "
+        "release more digits.",
         np.ones(n_evaluated, dtype=bool),
     )

@@ -149,7 +149,7 @@ def _departure(
     n_rows = len(dataset.columns[model.regression.response])
     if n_rows < len(model.posterior.names):
         return None
-    with contextlib.suppress(SynriskError, np.linalg.LinAlgError):
+    with contextlib.suppress(SynriskError, ValueError):  # rates beyond NumPy's, no eigenvalues
         departure = synthesizer.refits.departure(model, dataset, executor)
         if departure is not None and departure.df > 0 and math.isfinite(departure.d2):
             return departure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from scipy.special import bdtrc, ndtr, ndtri, stdtr
 from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.base.seeds import stream
 from synrisk.fitting import whitening
+from synrisk.models.families import Family
 from synrisk.synthesis.fitted_model import Model
 from synrisk.synthesis.release import Released
 from synrisk.synthesis.synthesizer import Synthesizer
@@ -22,6 +24,7 @@ _TAIL_BEFORE = 1e-3  # of each, in files of earlier versions
 _CHANCE_BEFORE = 4.0  # standard deviations, likewise
 _N_CHANCES = 20  # draws over which chance agreement is averaged
 _N_PERMUTED = 10_000
+_N_RESPONSES = 30  # over which a row's information is averaged
 _MOST_PERMUTED_ROWS = 200_000_000
 
 
@@ -205,11 +208,15 @@ def _residuals(
     )[records]
     known = np.isfinite(own) & np.isfinite(theirs) & np.isfinite(weight)
     own, theirs, columns = own[known], theirs[known], weight[known, None] * design[known]
-    basis = whitening(columns.T @ columns)
-    left = [part - columns @ (basis @ (basis.T @ (columns.T @ part))) for part in (own, theirs)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        gram = columns.T @ columns
+        if not np.isfinite(gram).all():
+            return []
+        basis = whitening(gram)
+        left = [part - columns @ (basis @ (basis.T @ (columns.T @ part))) for part in (own, theirs)]
+        size = math.sqrt(float(left[0] @ left[0]) * float(left[1] @ left[1]))
     df = len(own) - basis.shape[1] - 1
-    size = math.sqrt(float(left[0] @ left[0]) * float(left[1] @ left[1]))
-    if df < 1 or not size > 0.0:
+    if df < 1 or not 0.0 < size < math.inf:
         return []
     correlation = min(max(float(left[0] @ left[1]) / size, -1.0), 1.0)
     t = correlation * math.sqrt(df / max(1.0 - correlation**2, 1e-300))
@@ -226,7 +233,8 @@ def _standardised_residuals(
 ) -> tuple[FloatArray, FloatArray]:
     """Return residuals in standard deviations, and how much they change with the predictor.
 
-    That is s/√i of the score s and the information i of the first linear predictor: (y − mean)/sd.
+    That is s/√i of the score s and the expected information i of the first linear predictor: for
+    most families (y − mean)/sd.
     """
     family, draws = model.regression.distribution, model.posterior
     weights = np.exp(draws.log_weights)
@@ -236,9 +244,24 @@ def _standardised_residuals(
     with np.errstate(all="ignore"):
         eta = design @ coefficients
         score = family.score(y, eta, auxiliary)[:, 0]
-        information = -family.curvature(y, eta, auxiliary)[:, 0, 0]
-        root = np.sqrt(information)
+        root = np.sqrt(_expected_information(family, eta, auxiliary))
         return np.asarray(score / root), np.asarray(root)
+
+
+def _expected_information(family: Family, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
+    """Return each row's information about its first predictor, over responses that are drawn.
+
+    That of the response itself would be a part of the residual: both of a row and of its record,
+    which have the same predictors, could be larger on one side than on the other.
+    """
+    given = np.broadcast_to(auxiliary, (len(eta), len(auxiliary)))
+    rng, total = np.random.default_rng(0), np.zeros(len(eta))
+    with contextlib.suppress(ValueError):  # rates beyond NumPy's
+        for _ in range(_N_RESPONSES):
+            y = family.draw(eta, given, rng).astype(np.float64)
+            total -= family.curvature(y, eta, auxiliary)[:, 0, 0]
+        return total / _N_RESPONSES
+    return np.full(len(eta), np.nan)
 
 
 def _permuted_tail(own: FloatArray, theirs: FloatArray, rng: np.random.Generator) -> float:

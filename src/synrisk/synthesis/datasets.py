@@ -166,9 +166,13 @@ def _frame(confidential: Confidential, values: dict[str, FloatArray]) -> pd.Data
             frame[name] = _as_levels(frame[name], variable, drawn, gaps=gaps)
         else:
             frame[name] = _as_numbers(frame[name], drawn)
+    # What no row has, and what was noted beside the rows, may tell of people.
     for column in frame.columns:
-        if isinstance(frame[column].dtype, pd.CategoricalDtype):  # what no row has tells of people
+        if isinstance(frame[column].dtype, pd.CategoricalDtype):
             frame[column] = frame[column].cat.remove_unused_categories()
+    if isinstance(frame.index, pd.CategoricalIndex):
+        frame.index = frame.index.remove_unused_categories()
+    frame.attrs = {}
     return frame
 
 

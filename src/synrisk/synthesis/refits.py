@@ -26,6 +26,7 @@ from synrisk.fitting import (
     Sums,
     Table,
     all_chunks,
+    expected_information,
     gaussian_distance,
     known_by_moments,
     likelihood_derivatives,
@@ -113,9 +114,9 @@ class Refits:
         coefficients = centre[:n].reshape(n_predictors, n_columns).T
         auxiliary = np.exp(centre[n:])
         rows = self._standardised(model, [self._rows(model, released)])
-        found = ScoreDistance.of(
-            *likelihood_derivatives(family, coefficients, auxiliary, rows, executor), covariance
-        )
+        score, _ = likelihood_derivatives(family, coefficients, auxiliary, rows, executor)
+        information = expected_information(family, coefficients, auxiliary, rows, executor)
+        found = ScoreDistance.of(score, information, covariance)
 
         def simulated(n_datasets: int, rng: np.random.Generator) -> FloatArray:
             own = self.design(model, released)

@@ -25,30 +25,37 @@ from synrisk.models.plan import Regression
 from synrisk.models.posterior import Posterior
 
 _LARGEST_SHIFT = 0.02
-_STEPS = tuple(m * 10.0**e for e in range(8, -7, -1) for m in (5.0, 2.0, 1.0))  # 5e8 to 1e-6
-_ON_GRID = 1e-9  # of a step
+_LEAST_REPEATED = 0.1  # of the rows, for values to be rounded
+_OFTEN = 3.0  # times that a value repeats, for its neighbours to repeat too
 
 
 def stored_step(regression: Regression, dtype: Any) -> float:
-    """Return the step to which a continuous response is rounded by its column's type, else 0."""
+    """Return the step to which `synthesize` rounds a continuous response, else 0."""
     whole = regression.distribution.is_continuous and pd.api.types.is_integer_dtype(dtype)
     return 1.0 if whole else 0.0
 
 
 def step_of(values: FloatArray) -> float:
-    """Return the largest 1, 2 or 5 times a power of ten that all values are multiples of, or 0."""
-    few, largest = values[:100], float(np.abs(values).max(initial=0.0))
-    if not _are_multiples(few, _STEPS[-1]):  # so of none: nearly always
+    """Return about the distance between values that repeat, as rounded ones do; 0 where few do.
+
+    Whatever the step is, where it begins, and whether a few values lie elsewhere: the distances
+    between neighbouring values, counted by rows. Values that repeat once at most are too few to be
+    neighbours; then all are taken, for a step that may be too large, but is small.
+    """
+    distinct, counts = np.unique(values, return_counts=True)
+    repeated = counts > 1
+    n_repeated = int(counts[repeated].sum())
+    if n_repeated < _LEAST_REPEATED * len(values):
         return 0.0
-    for step in _STEPS:
-        if step <= largest and _are_multiples(few, step) and _are_multiples(values, step):
-            return step
-    return 0.0
-
-
-def _are_multiples(values: FloatArray, step: float) -> bool:
-    each = values / step
-    return bool((np.abs(each - np.rint(each)) <= _ON_GRID * (1.0 + np.abs(each))).all())
+    if n_repeated >= _OFTEN * repeated.sum():
+        distinct, counts = distinct[repeated], counts[repeated]
+    if len(distinct) < 2:
+        return 0.0
+    gaps = np.diff(distinct)
+    nearest = np.minimum(np.append(gaps, np.inf), np.append(np.inf, gaps))
+    order = np.argsort(nearest)
+    middle = np.searchsorted(np.cumsum(counts[order]), 0.5 * counts.sum())
+    return float(nearest[order[middle]])
 
 
 def is_coarse(

@@ -234,3 +234,22 @@ def test_a_level_that_is_absent_in_the_release_is_left_out():
     found = checked(synthesizer, [release[release["f"] != "c"]]).distances
     assert [one.df for one in found] == [3.0, 2.0]
     assert not any(one.failure for one in found)
+
+
+@pytest.mark.filterwarnings("ignore::synrisk.ReliabilityWarning")
+def test_releases_that_no_model_of_rounded_values_made_are_found():
+    """Their own information is small or large with what is wrong about them: it must not enter."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=100)
+    data = pd.DataFrame({"x": x, "y": np.rint(2 * (x + rng.normal(size=100))).astype(int)})
+    synthesizer = sr.fit(sr.Regression("y ~ x"), data, seed=1)
+    assert synthesizer.models[0].family == "rounded_gaussian"
+    made = {
+        "all zero": 0 * data["y"],
+        "shrunk": np.rint(data["y"] / 3).astype(int),
+        "spread": 3 * data["y"],
+        "permuted": rng.permutation(data["y"]),
+    }
+    for name, y in made.items():
+        assert checked(synthesizer, [data.assign(y=y)]).distances[0].is_too_far, name
+    assert not any(alarms(synthesizer, synthesizer.synthesize(20, seed=2)))

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import synrisk as sr
-from synrisk.synthesis.rounding import step_of
+from synrisk.synthesis.rounding import is_coarse, step_of
 
 
 def people(sd=0.6, n=150):
@@ -14,20 +14,27 @@ def people(sd=0.6, n=150):
     return pd.DataFrame({"x": x, "y": np.rint(5 + 0.5 * x + rng.normal(0, sd, n)).astype(int)})
 
 
-@pytest.mark.parametrize(
-    ("values", "step"),
-    [
-        ([1.0, 2.0, 5.0], 1.0),
-        ([100.0, 300.0, 200.0], 100.0),
-        ([0.25, 0.5, 0.75], 0.05),
-        ([0.1, 0.2, 0.7], 0.1),
-        ([15.0, 25.0], 5.0),
-        ([0.1234567891, 2.0], 0.0),
-        ([0.0, 0.0], 0.0),
-    ],
-)
-def test_the_step_that_values_show(values, step):
-    assert step_of(np.array(values)) == pytest.approx(step)
+@pytest.mark.parametrize("step", [0.7, 7.0, 10 / 3, 10.0, 12.0, 21.0])
+@pytest.mark.parametrize("how", ["", "shifted", "one off the grid", "a top code"])
+def test_the_step_that_values_show(step, how):
+    values = step * np.rint(np.random.default_rng(0).normal(50.0, 10.0, 400) / step)
+    values += 0.3 * (how == "shifted")
+    values[0] += 0.123 * (how == "one off the grid")
+    values = np.minimum(values, 71.3) if how == "a top code" else values
+    assert step_of(values) == pytest.approx(step)
+
+
+@pytest.mark.parametrize("n", [20, 200, 5000])
+def test_values_that_are_not_rounded_show_no_step(n):
+    rng = np.random.default_rng(n)
+    values = rng.normal(50.0, 10.0, n)
+    assert step_of(values) == 0.0
+    assert step_of(np.where(rng.random(n) < 0.3, 0.0, values)) < 3.0  # many zeros are no step
+    regression = sr.Regression("y ~ 1")
+    fitted = sr.fit(regression, pd.DataFrame({"y": values}), seed=1)
+    for digits in (1, 2, 3):  # fine ones, few of which repeat, are fine
+        step = step_of(values.round(digits))
+        assert not is_coarse(regression, fitted.models[0].posterior, values, step)
 
 
 @pytest.mark.parametrize(("sd", "family"), [(0.6, "rounded_gaussian"), (30.0, "gaussian")])

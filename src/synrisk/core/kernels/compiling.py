@@ -9,6 +9,7 @@ internal to it: no others can take their place.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -45,12 +46,22 @@ def as_kernel(
     signature: Any, *, fastmath: set[str] | bool = False
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Compile a function for a signature, or take it from numba's cache."""
-    compiled: Callable[[Callable[..., None]], Callable[..., None]] = njit(
-        signature,
-        cache=can_cache(),
-        nogil=True,
-        fastmath=fastmath,
-        error_model="numpy",
-        pipeline_class=_Compiler,
-    )
-    return compiled
+
+    def compiled(function: Callable[..., None], *, cache: bool) -> Callable[..., None]:
+        made: Callable[..., None] = njit(
+            signature,
+            cache=cache,
+            nogil=True,
+            fastmath=fastmath,
+            error_model="numpy",
+            pipeline_class=_Compiler,
+        )(function)
+        return made
+
+    def kernel(function: Callable[..., None]) -> Callable[..., None]:
+        # What the cache holds of a family that was defined by exec cannot be found again.
+        with contextlib.suppress(ModuleNotFoundError):
+            return compiled(function, cache=can_cache())
+        return compiled(function, cache=False)
+
+    return kernel
