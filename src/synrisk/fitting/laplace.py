@@ -112,15 +112,9 @@ class Problem:
     def derivatives(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return gradient and minus the Hessian of the log posterior."""
         gradient, minus_hessian = self.prior.derivatives(theta)
-        score, information = self.likelihood_derivatives(theta)
-        return gradient + score, np.diag(minus_hessian) + information
-
-    def likelihood_derivatives(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return gradient and minus the Hessian of the log likelihood: no prior."""
-        coefficients, auxiliary = self.parts(theta)
-        return likelihood_derivatives(
-            self.family, coefficients, auxiliary, self.rows, self.executor
-        )
+        of_prior = gradient, np.diag(minus_hessian)
+        parts = self.parts(theta)
+        return likelihood_derivatives(self.family, *parts, self.rows, self.executor, of_prior)
 
     def log_posterior_of_draws(self, theta: FloatArray) -> FloatArray:
         """Return the log posterior at each of ``theta[draw]``, up to what is the same for all."""
@@ -150,8 +144,9 @@ def likelihood_derivatives(
     auxiliary: FloatArray,
     rows: Sequence[Rows],
     executor: Executor,
+    of_prior: tuple[FloatArray, FloatArray] | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return gradient and minus the Hessian of rows' log likelihood.
+    """Return gradient and minus the Hessian of rows' log likelihood, and of a log prior if given.
 
     Parameters are predictor by predictor, then the logs of the auxiliary ones.
     """
@@ -180,7 +175,8 @@ def likelihood_derivatives(
                 hessian[ones[k], ones[j]] = block.T
         return gradient, hessian
 
-    gradient, information = np.zeros(n_parameters), np.zeros((n_parameters, n_parameters))
+    nothing = np.zeros(n_parameters), np.zeros((n_parameters, n_parameters))
+    gradient, information = of_prior or nothing
     for from_rows, hessian in executor.map(of, rows):
         gradient = gradient + from_rows
         information = information - hessian
