@@ -20,7 +20,7 @@ TOLD = {
         "name", "draws[k].n_draws", "found",  # numbers of draws
         "listed(foreign)", "number", "one + 1", "other + 1",
     },
-    "doubts": {"self.why[0].upper()", "self.why[1:]"},  # a variable, and the step of its release
+    "doubts": {"SHARED_WHY[0].upper()", "SHARED_WHY[1:]"},
     "diagnostics": {"variable", "listed(map(str, numbers))"},
     "fitted_model": {"factor", "response"},
     "identifiability": {"response"},

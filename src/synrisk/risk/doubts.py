@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synrisk.base.arrays import BoolArray, FloatArray, IntArray
-from synrisk.base.notes import Count, for_anyone
+from synrisk.base.notes import Count, for_anyone, for_inside
 from synrisk.data.schema import MISSING_LABEL, Factor, label_key
 from synrisk.risk.estimators.estimate import Finding
 from synrisk.risk.guesses import Grid
@@ -24,6 +24,8 @@ from synrisk.synthesis.rounding import is_coarse, step_of
 from synrisk.synthesis.synthesizer import Synthesizer
 
 _MORE_THAN = 1.5  # steps of the model: a release that has every other value alone
+# To outsiders: that one person alone has a level would tell of that person.
+SHARED_WHY = "what is possible was not declared, or rounding not modelled"
 LEAST_PEOPLE = 2  # with a level or value that nobody declared; one alone is what made it possible
 
 
@@ -53,7 +55,10 @@ class Doubt:
         n, of = int(self.records.sum()), len(self.records)
         return Finding(
             for_anyone("The risk of ", Count(n, "record", of=of), " is not known."),
-            for_anyone(f"{self.why[0].upper()}{self.why[1:]}."),
+            for_inside(
+                f"{self.why[0].upper()}{self.why[1:]}.",
+                instead=f"{SHARED_WHY[0].upper()}{SHARED_WHY[1:]}.",
+            ),
             self.what_to_do,
         )
 
@@ -98,7 +103,7 @@ def _alone(synthesizer: Synthesizer, model: Model, grid: Grid, positions: IntArr
         f"nobody else has their {name}: declare what is possible, or merge it",
         "Declare what is possible without looking at the data: "
         + (f"list the levels of {name} (types)" if is_factor else f"list the guesses for {name}")
-        + "; or merge what one person alone has with a neighbour.",
+        + "; or merge rare ones with their neighbours.",
         alone,
     )
 

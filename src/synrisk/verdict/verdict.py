@@ -18,7 +18,7 @@ import pandas as pd
 from synrisk.base.arrays import BoolArray
 from synrisk.base.errors import OptionError, counted, got, listed, nearest
 from synrisk.core.measures import JOINT, RecordMeasure, RecordMeasures
-from synrisk.risk.doubts import Doubt
+from synrisk.risk.doubts import SHARED_WHY, Doubt
 from synrisk.risk.release_checks import ReleaseChecks
 from synrisk.verdict.criteria import Criteria, MeasureName
 
@@ -30,6 +30,9 @@ UNJUDGED: Outcome = "cannot be judged"
 
 LEAST_SHARED = 10  # counts below are not told to outsiders, nor is what they leave of the whole
 _CONFIDENCE = 1.96
+_NO_ERROR = "the Monte-Carlo error is not known"
+_UNRELIABLE = "not reliable"
+_TOO_CLOSE = "too close to the limit for the Monte-Carlo error"
 _NOT_EVALUATED = "not evaluated"
 
 
@@ -110,7 +113,7 @@ class LimitReason(Reason):
         if self.n_undecided:
             about = "about " if sharing else ""
             others = "others" if n_undecided is None else f"{about}{n_undecided:,}"
-            text += f"; for {others} this cannot be said ({'; '.join(self.undecided)})"
+            text += f"; for {others} this cannot be said ({'; '.join(self._whys(sharing=sharing))})"
         text += "."
         if self.n_before:
             where = "There" if sharing else f"For {self.n_before:,} of these"
@@ -118,6 +121,12 @@ class LimitReason(Reason):
                 f" {where} the prior over so few guesses exceeds it already, before the release."
             )
         return text
+
+    def _whys(self, *, sharing: bool) -> list[str]:
+        """Return why records are undecided; to outsiders doubts are all the same."""
+        known = (_NO_ERROR, _UNRELIABLE, _TOO_CLOSE, _NOT_EVALUATED)
+        whys = [why if why in known or not sharing else SHARED_WHY for why in self.undecided]
+        return list(dict.fromkeys(whys))
 
     def _people(self, n_over: int | None, *, sharing: bool) -> str:
         few = f"fewer than {self.unit}"
@@ -406,9 +415,9 @@ def _decided(
         within,
         {
             **why,
-            "the Monte-Carlo error is not known": int((open_ & ~known).sum()),
-            "not reliable": int((known_of & ~reliable).sum()),
-            "too close to the limit for the Monte-Carlo error": int((sure & ~over & ~within).sum()),
+            _NO_ERROR: int((open_ & ~known).sum()),
+            _UNRELIABLE: int((known_of & ~reliable).sum()),
+            _TOO_CLOSE: int((sure & ~over & ~within).sum()),
         },
     )
 
