@@ -255,12 +255,15 @@ def _expected_information(family: Family, eta: FloatArray, auxiliary: FloatArray
     which have the same predictors, could be larger on one side than on the other.
     """
     given = np.broadcast_to(auxiliary, (len(eta), len(auxiliary)))
-    rng, total = np.random.default_rng(0), np.zeros(len(eta))
+    rng = np.random.default_rng(0)
+    found: list[FloatArray] = []
     with contextlib.suppress(ValueError):  # rates beyond NumPy's
         for _ in range(_N_RESPONSES):
             y = family.draw(eta, given, rng).astype(np.float64)
-            total -= family.curvature(y, eta, auxiliary)[:, 0, 0]
-        return total / _N_RESPONSES
+            found.append(-family.curvature(y, eta, auxiliary)[:, 0, 0])
+            if len(found) > 1 and np.array_equal(found[0], found[-1]):  # it knows no response
+                return found[0]
+        return np.asarray(np.mean(found, axis=0))
     return np.full(len(eta), np.nan)
 
 
