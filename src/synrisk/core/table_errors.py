@@ -263,32 +263,6 @@ def table_errors(
     least_even
         The effective number of draws from which their tail is not looked at.
     """
-    found = _table_errors(block, sets, within, totals, shape, least_even)
-    # A few draws have most of the error of an outlier: some would miss them.
-    uneven = np.flatnonzero(found.ess < _EVEN_RECORD * sets.evenness * sets.n_draws)
-    if len(uneven) and sets.n_used < sets.n_units:
-        again = _table_errors(
-            block.part(uneven),
-            replace(sets, uses_all=True),
-            within[uneven],
-            np.ascontiguousarray(totals[:, uneven]),
-            shape,
-            least_even,
-        )
-        for name, values in vars(again).items():
-            getattr(found, name)[uneven] = values
-    return found
-
-
-def _table_errors(
-    block: ModelBlock,
-    sets: ErrorSets,
-    within: FloatArray,
-    totals: FloatArray,
-    shape: tuple[int, ...],
-    least_even: float,
-) -> TableErrors:
-    """Return the errors by the units that `sets` uses."""
     from synrisk.core.kernels import Draws, Matched, error_kernel
 
     n_records, n_cells, n_targets = within.shape
@@ -320,12 +294,22 @@ def _table_errors(
         found.ess,
         found.khat,
     )
-    return TableErrors(
-        _unbiased(sets.n_units, sets.n_used, len(basis)) * found.variance,
-        _unbiased(sets.n_units, sets.n_used, 0) * found.variance_from_truth,
-        found.ess,
-        found.khat,
-    )
+    found.variance[:] *= _unbiased(sets.n_units, sets.n_used, len(basis))
+    found.variance_from_truth[:] *= _unbiased(sets.n_units, sets.n_used, 0)
+    # A few draws have most of the error of an outlier: some would miss them.
+    uneven = np.flatnonzero(found.ess < _EVEN_RECORD * sets.evenness * sets.n_draws)
+    if len(uneven) and sets.n_used < sets.n_units:
+        again = table_errors(
+            block.part(uneven),
+            replace(sets, uses_all=True),
+            within[uneven],
+            np.ascontiguousarray(totals[:, uneven]),
+            shape,
+            least_even,
+        )
+        for name, values in vars(again).items():
+            getattr(found, name)[uneven] = values
+    return found
 
 
 def _unbiased(n_units: int, n_used: int, n_directions: int) -> float:

@@ -2,7 +2,7 @@
 
 Rows ỹ are drawn given θ*, and θ* from the posterior p(θ|y) with centre μ and covariance V. So the
 score S of ỹ at μ, by the likelihood alone, has mean 0 and variance J + JVJ, where J is the
-information of ỹ, and
+information that is expected of rows with their predictors, and
 
     D² = S'(J + JVJ)⁻S
 

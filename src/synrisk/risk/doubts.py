@@ -15,7 +15,7 @@ import numpy as np
 
 from synrisk.base.arrays import BoolArray, FloatArray, IntArray
 from synrisk.base.notes import Count, for_anyone, for_inside
-from synrisk.data.schema import MISSING_LABEL, Factor, label_key
+from synrisk.data.schema import Factor, label_key
 from synrisk.risk.estimators.estimate import Finding
 from synrisk.risk.guesses import Grid
 from synrisk.synthesis.fitted_model import Model
@@ -86,10 +86,12 @@ def _alone(synthesizer: Synthesizer, model: Model, grid: Grid, positions: IntArr
     is_factor = isinstance(variable, Factor)
     if isinstance(variable, Factor):
         known = {label_key(level) for level in variable.stated}
-        open_ = np.array([label_key(level) not in known for level in variable.levels])
-        if all(isinstance(level, bool | np.bool_) for level in variable.levels):
-            open_[:] = [level == MISSING_LABEL for level in variable.levels]
-        undeclared = open_[values]
+        # True and false are possible whoever has them.
+        read = [
+            label_key(level) not in known and not isinstance(level, bool | np.bool_)
+            for level in variable.levels
+        ]
+        undeclared = np.array(read)[values]
     elif grid.of_observed:
         undeclared = np.ones(len(values), dtype=bool)
     else:
