@@ -56,7 +56,7 @@ def errors(
     labels = used.index[:N_RECORDS]
     best = sr.fit(plan, used, n_draws=many, seed=99)
     release = best.synthesize(1, seed=5)
-    truth = sr.attribute_risk(best, release, records=labels, diagnostics=False)
+    truth = sr.attribute_risk(best, release, records=labels, diagnostics=False, question="paper")
     expected = truth.records["probability"]
     row: dict[str, Any] = {"draws": n_draws, "spread": float(expected.std())}
     squares: dict[str, list[float]] = {"paper": [], "importance": [], "stacked": []}
@@ -66,9 +66,10 @@ def errors(
             risk = sr.attribute_risk(
                 fitted,
                 release,
-                estimator=name,
+                question="paper",
+                estimator=name,  # type: ignore[arg-type]
                 records=labels,
-                diagnostics=False,  # type: ignore[arg-type]
+                diagnostics=False,
             )
             found.append(float(((risk.records["probability"] - expected) ** 2).mean()))
     return row | {name: float(np.sqrt(np.mean(found))) for name, found in squares.items()}

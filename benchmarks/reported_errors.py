@@ -39,11 +39,14 @@ def rows(name: str, plan: list[sr.Regression], data: pd.DataFrame) -> None:
     labels = used.index if len(used) <= 1000 else used.index[:N_RECORDS]
     long = sr.fit(plan, used, n_draws=LONG, seed=77)
     release = long.synthesize(1, seed=5)
-    risk = sr.attribute_risk(long, release, records=labels, diagnostics=False)
+    risk = sr.attribute_risk(long, release, records=labels, diagnostics=False, question="paper")
     truth = risk.records["probability"].to_numpy()
     for n_draws, n_fits in N_FITS.items():
         fits = [sr.fit(plan, used, n_draws=n_draws, seed=seed) for seed in range(n_fits)]
-        tables = [sr.attribute_risk(one, release, records=labels).records for one in fits]
+        tables = [
+            sr.attribute_risk(one, release, records=labels, question="paper").records
+            for one in fits
+        ]
         p, mcse, reliable = (
             np.array([table[column] for table in tables])
             for column in ("probability", "mcse", "reliable")

@@ -79,7 +79,9 @@ def evaluate(case: tuple[Any, Any], estimator: str = "importance", **options: An
     options = {"diagnostics": False, "joint": "drop", **options}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sr.ReliabilityWarning)  # fifty draws are too few to be sure
-        return sr.attribute_risk(synthesizer, release, estimator=estimator, **options)
+        return sr.attribute_risk(
+            synthesizer, release, estimator=estimator, **options, question="paper"
+        )
 
 
 def fitted_application() -> tuple[Any, Any]:

@@ -133,7 +133,7 @@ def coin(n_releases: int) -> list[pd.Series]:
     plan = [sr.Regression("LogExpenditure ~ 1"), sr.Regression("LogIncome ~ LogExpenditure")]
     synthesizer = sr.fit(plan, data, prior="paper", seed=1)
     return [
-        sr.attribute_risk(synthesizer, release, diagnostics=False).records["lift"]
+        sr.attribute_risk(synthesizer, release, question="paper", diagnostics=False).records["lift"]
         for release in synthesizer.synthesize(n_releases, seed=2)
     ]
 

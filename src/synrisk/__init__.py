@@ -24,8 +24,16 @@ from synrisk.models.families import RoundedGaussian
 from synrisk.models.plan import Regression
 from synrisk.models.priors import Conjugate, Exponential, Normal
 from synrisk.risk.diagnostics import ReliabilityWarning
-from synrisk.risk.guesses import Additive, AllLevels, Interval, Relative, Values
-from synrisk.risk.intruder_prior import TruthFactor
+from synrisk.risk.guesses import (
+    Additive,
+    AllLevels,
+    Interval,
+    Range,
+    Relative,
+    Tolerance,
+    Values,
+)
+from synrisk.risk.intruder_prior import MostlyModel, TruthFactor
 from synrisk.synthesis.datasets import SynthesisWarning
 from synrisk.synthesis.synthesizer import Synthesizer, fit
 from synrisk.utility import Utility, utility
@@ -50,10 +58,12 @@ __all__ = [
     "FormulaError",
     "GuessError",
     "Interval",
+    "MostlyModel",
     "Normal",
     "OptionError",
     "PlanError",
     "PriorError",
+    "Range",
     "Regression",
     "Relative",
     "ReliabilityWarning",
@@ -63,6 +73,7 @@ __all__ = [
     "SynthesisWarning",
     "Synthesizer",
     "SyntheticDataError",
+    "Tolerance",
     "TruthFactor",
     "UnreliableError",
     "Utility",

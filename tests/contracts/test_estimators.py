@@ -39,7 +39,11 @@ def case(family, elsewhere=False):
         draws = fitted.draws(plan.response)
         synthesizer = sr.Synthesizer.from_draws(plan, data, draws)
     release = fitted.synthesize(2, seed=2)
-    return synthesizer, release, sr.attribute_risk(synthesizer, release)._evaluation
+    return (
+        synthesizer,
+        release,
+        sr.attribute_risk(synthesizer, release, question="paper")._evaluation,
+    )
 
 
 def prepared(estimator, family):
@@ -59,13 +63,15 @@ def test_a_model_is_taken_or_refused_in_words(estimator, family):
         synthesizer, release, _ = case(family, elsewhere)
         why = estimator.refusal(synthesizer.models[0], with_stacks=False)
         if why is None:
-            risk = sr.attribute_risk(synthesizer, release, estimator=estimator.name)
+            risk = sr.attribute_risk(
+                synthesizer, release, estimator=estimator.name, question="paper"
+            )
             assert set(risk.estimator.values()) == {estimator.name}
             assert (set(risk.n_draws.values()) == {0}) == (not estimator.uses_draws)
         else:
             assert why.endswith(".")
             with pytest.raises(sr.OptionError, match=f"estimator={estimator.name!r} (is|needs)"):
-                sr.attribute_risk(synthesizer, release, estimator=estimator.name)
+                sr.attribute_risk(synthesizer, release, estimator=estimator.name, question="paper")
 
 
 @families
@@ -98,12 +104,12 @@ def test_errors_are_known_where_something_was_drawn(estimator, family):
     within = np.full((n_records, n_cells, 2), 1.0 / n_cells)
     totals = empty_totals(made.error_sets, block) if made.error_sets else None
     made.log_table(block, shape, totals)
-    errors = made.errors(block, shape, within, totals)
+    errors = made.errors(block, shape, within, None, totals)
     assert bool(errors) == made.is_drawn
     for error in errors:
-        assert error.alone.variance.shape == (n_records, 1)
-        assert (error.alone.ess > 0).all()
-        assert (error.alone.ess <= error.n_draws * (1 + 1e-9)).all()
+        assert error.table.variance.shape == (n_records, 1)
+        assert (error.table.ess > 0).all()
+        assert (error.table.ess <= error.n_draws * (1 + 1e-9)).all()
 
 
 @taken
@@ -152,7 +158,7 @@ def test_one_more_estimator_touches_nothing_else(monkeypatch):
     monkeypatch.setattr(choose, "ESTIMATORS", (NothingEstimator(), *ESTIMATORS))
     plan = [sr.Regression("b ~ x"), sr.Regression("k ~ b", "poisson")]
     synthesizer = sr.fit(plan, people(40), seed=1, n_draws=40)
-    risk = sr.attribute_risk(synthesizer, synthesizer.synthesize(1, seed=2))
+    risk = sr.attribute_risk(synthesizer, synthesizer.synthesize(1, seed=2), question="paper")
     assert risk.estimator == {"b": "exact", "k": "nothing"}
     records = risk.records
     np.testing.assert_allclose(records["probability_k"], records["prior_k"], rtol=1e-12)

@@ -31,6 +31,7 @@ def evaluation_of(n, estimator="auto", prior="uniform"):
         guesses={"b": 3, "k": sr.Values([0, 1, 9]), "r": sr.AllLevels()},
         estimator=estimator,
         intruder_prior=prior,
+        question="paper",
     )._evaluation
 
 

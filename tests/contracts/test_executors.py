@@ -53,9 +53,13 @@ def make_big():
 def test_the_bits_do_not_depend_on_the_executor(big, estimator):
     synthesizer, release = big
     options = {"guesses": 3, "estimator": estimator}
-    expected = sr.attribute_risk(synthesizer, release, executor="serial", **options)
+    expected = sr.attribute_risk(
+        synthesizer, release, executor="serial", **options, question="paper"
+    )
     for executor in EXECUTORS:
-        found = sr.attribute_risk(synthesizer, release, executor=executor, **options)
+        found = sr.attribute_risk(
+            synthesizer, release, executor=executor, **options, question="paper"
+        )
         pd.testing.assert_frame_equal(found.records, expected.records, check_exact=True)
         assert found.to_dataset().identical(expected.to_dataset())
 
@@ -66,14 +70,19 @@ def test_the_bits_do_not_depend_on_where_blocks_begin(big, estimator, cut):
     """With the first records left out, every block begins elsewhere."""
     synthesizer, release = big
     options = {"guesses": 3, "estimator": estimator, "executor": 2}
-    everyone = sr.attribute_risk(synthesizer, release, **options).records
-    later = sr.attribute_risk(synthesizer, release, records=range(cut, ROWS + 300), **options)
+    everyone = sr.attribute_risk(synthesizer, release, **options, question="paper").records
+    later = sr.attribute_risk(
+        synthesizer, release, records=range(cut, ROWS + 300), **options, question="paper"
+    )
     pd.testing.assert_frame_equal(later.records, everyone.iloc[cut:], check_exact=True)
 
 
 def test_a_result_is_the_same_every_time(big):
     synthesizer, release = big
-    one, two = (sr.attribute_risk(synthesizer, release, guesses=3).records for _ in range(2))
+    one, two = (
+        sr.attribute_risk(synthesizer, release, guesses=3, question="paper").records
+        for _ in range(2)
+    )
     pd.testing.assert_frame_equal(one, two, check_exact=True)
 
 

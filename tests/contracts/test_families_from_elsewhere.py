@@ -43,7 +43,7 @@ def fitted():
         plan = [sr.Regression(formula, family) for formula, family in PLAN]
         synthesizer = sr.fit(plan, data(), seed=1, n_draws=400)
         release = synthesizer.synthesize(2, seed=2)
-        return synthesizer, release, sr.attribute_risk(synthesizer, release)
+        return synthesizer, release, sr.attribute_risk(synthesizer, release, question="paper")
 
 
 def test_it_is_fitted_synthesized_and_evaluated(fitted):
@@ -60,8 +60,8 @@ def test_estimators_agree(fitted):
     """Importance sampling of one count model, against stacked fits, within their errors."""
     own = sr.fit(sr.Regression("k ~ x", "negative_binomial"), data(), seed=3, n_draws=1000)
     release = own.synthesize(1, seed=4)
-    a = sr.attribute_risk(own, release).records
-    b = sr.attribute_risk(own, release, estimator="importance").records
+    a = sr.attribute_risk(own, release, question="paper").records
+    b = sr.attribute_risk(own, release, estimator="importance", question="paper").records
     z = (a["probability"] - b["probability"]) / np.hypot(a["mcse"], b["mcse"])
     # One set of draws serves all records, so their z move together: 200 values of one normal.
     assert np.abs(z).max() < 4.0
@@ -95,7 +95,7 @@ def test_draws_made_elsewhere_are_read_by_its_names(fitted):
     plan = [sr.Regression(formula, family) for formula, family in PLAN]
     draws = [synthesizer.draws(name) for name in ("y", "k")]
     theirs = sr.Synthesizer.from_draws(plan, data(), draws)
-    risk = sr.attribute_risk(theirs, release)
+    risk = sr.attribute_risk(theirs, release, question="paper")
     assert risk.estimator == {"y": "importance", "k": "importance"}
     with pytest.raises(sr.DrawsError, match="nu"):
         sr.Synthesizer.from_draws(plan, data(), [draws[0].drop(columns="nu"), draws[1]])

@@ -1,7 +1,10 @@
 """What every guess strategy must do, for each kind of variable that it takes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from helpers.families import StudentT
 
 import synrisk as sr
 from synrisk.data.schema import Factor, Numeric
@@ -26,13 +29,9 @@ def target(kind, n=30, seed=0):
         variable = Factor("y", ("a", "b", "c"))
         known, values = "categorical", rng.integers(0, 3, n).astype(float)
     rows = np.arange(5, 25)
-    return Target(
-        variable,
-        sr.Regression("y ~ 1", known),
-        values[rows],
-        values,
-        rows,
-    )
+    regression = sr.Regression("y ~ 1", known)
+    given = Target(variable, regression, values[rows], values, rows, np.zeros(len(rows)))
+    return replace(given, reach=sr.Tolerance().of(given))
 
 
 STRATEGIES = [
@@ -49,6 +48,8 @@ STRATEGIES = [
     (sr.Values(["c", "a", "b"]), ("factor",)),
     (sr.AllLevels(), ("count", "binary", "factor")),
     (Neighbourhood(5), ("count",)),
+    (sr.Range(), ("continuous", "count", "binary", "factor")),
+    (sr.Range(15, within=(-8, 80)), ("continuous", "count")),
     (11, ("continuous", "count", "binary", "factor")),
     (2, ("continuous",)),
 ]
@@ -77,9 +78,8 @@ def test_a_records_guesses_do_not_depend_on_the_other_records(strategy, kind):
     given = target(kind)
     whole = lay_out(strategy, given)
     for i in (0, 7, 19):
-        alone = Target(
-            given.variable, given.regression, given.truth[[i]], given.everybody, given.rows[[i]]
-        )  # fmt: skip
+        own = {name: getattr(given, name)[[i]] for name in ("truth", "rows", "reach")}
+        alone = replace(given, **own)
         grid = lay_out(strategy, alone)
         np.testing.assert_array_equal(grid.values[0], whole.values[i])
         np.testing.assert_array_equal(grid.present[0], whole.present[i])
@@ -124,3 +124,26 @@ def test_the_furthest_guess_is_that_of_a_plain_loop(strategy, kinds):
             assert grid.furthest(scale) == pytest.approx(expected, rel=1e-14)
         steps = np.diff(np.where(grid.present, grid.values, np.nan), axis=1)
         assert grid.rises == bool((steps > 0).all())
+
+
+class Positive(StudentT):
+    """A continuous family that has positive values alone."""
+
+    def supports(self, y, response):
+        return np.isfinite(y) & (y > 0)
+
+
+def test_a_range_keeps_to_the_values_that_a_family_has():
+    given = target("continuous")
+    values = np.abs(given.everybody) + 1e-3
+    given = replace(
+        given,
+        regression=sr.Regression("y ~ 1", Positive()),
+        everybody=values,
+        truth=values[given.rows],
+        reach=0.1 * values[given.rows],
+    )
+    low, high = sr.Range().span(given)
+    assert 0 < low <= values.min()
+    assert high == pytest.approx(values.max() + 0.1 * np.ptp(values))
+    assert lay_out(sr.Range(), given).values.min() > 0

@@ -72,7 +72,8 @@ def test_parameters_differ_between_datasets(case):
 def test_datasets_are_made_without_confidential_values_of_the_response(case):
     synthesizer, model = case
     (released,) = synthesize(synthesizer.confidential, [model], 1, 7, Serial())
-    assert list(released.columns) == list(synthesizer.data.columns)
+    kept = [n for n in synthesizer.data.columns if n not in synthesizer.confidential.held_back]
+    assert list(released.columns) == kept
     columns = {n: v for n, v in synthesizer.columns.items() if n != model.response}
     draw = model.posterior_draw(np.random.default_rng(3))
     model.sample(columns, synthesizer.n_records, draw, np.random.default_rng(5), "The rows")
@@ -97,7 +98,7 @@ def cell_case(plan, n=60):
     """A synthesizer, its risk, and the closed estimate of r given u for the same release."""
     synthesizer = sr.fit(plan, people(n), seed=1, n_draws=60)
     release = synthesizer.synthesize(2, seed=2)
-    risk = sr.attribute_risk(synthesizer, release)
+    risk = sr.attribute_risk(synthesizer, release, question="paper")
     table = counts(synthesizer.columns, "r", "u", 3, 3)
     released = tuple(
         counts(dataset.columns, "r", "u", 3, 3)
@@ -137,7 +138,7 @@ def test_it_stands_beside_a_regression_whose_guesses_it_follows(monkeypatch, lar
     synthesizer, evaluation, table, released = cell_case(plan)
     evaluator = replaced(evaluation, 1, CellEncoder(1, 0, "u"), CellEstimate(table, released))
     block = evaluation.records(slice(0, 60))
-    assert evaluator.eliminates(1.0) == large
+    assert evaluator.eliminates(block.grids, block.prior) == large
     found = evaluate(evaluator, block, keep_joint=False, with_errors=True)
     assert (found.errors.mcse > 0).all()  # of the regression's draws
     encoded = evaluator.encode(block)
@@ -156,7 +157,9 @@ def test_its_predictive_density_is_a_prior():
     plan = sr.Regression("r ~ u", "categorical")
     synthesizer, _, table, released = cell_case(plan)
     release = synthesizer.synthesize(2, seed=2)
-    believed = sr.attribute_risk(synthesizer, release, intruder_prior="model")._evaluation
+    believed = sr.attribute_risk(
+        synthesizer, release, intruder_prior="model", question="paper"
+    )._evaluation
     evaluator = replaced(believed, 0, CellEncoder(0, None, "u"), CellEstimate(table, released))
     found = evaluate(evaluator, believed.records(slice(0, 60)), keep_joint=False, with_errors=True)
     u, r = synthesizer.columns["u"].astype(int), synthesizer.columns["r"].astype(int)

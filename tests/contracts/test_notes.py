@@ -21,7 +21,8 @@ TOLD = {
         "listed(foreign)", "number", "one + 1", "other + 1",
     },
     "doubts": {"SHARED_WHY[0].upper()", "SHARED_WHY[1:]"},
-    "diagnostics": {"variable", "listed(map(str, numbers))"},
+    "diagnostics": {"variable", "listed(map(str, numbers))", "relation", "relation.variable"},
+    "whole_range": {"target.name"},
     "fitted_model": {"factor", "response"},
     "identifiability": {"response"},
     "importance": {

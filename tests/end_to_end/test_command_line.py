@@ -1,6 +1,7 @@
 """The command line as users have it: studies that run, and what they leave."""
 
 import hashlib
+import os
 import re
 import subprocess
 import sys
@@ -10,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from helpers.studies import STUDY, as_json, study_in, synrisk, table
+from helpers.secret import SECRET
+from helpers.studies import SEED_LINE, STUDY, as_json, study_in, synrisk, table
 
 import synrisk as sr
 from synrisk.data.frames import read_table
@@ -49,7 +51,7 @@ def test_a_study_from_end_to_end(tmp_path):
     assert manifest["inputs"] == {
         name: digest(tmp_path / name) for name in ("study.toml", "people.csv")
     }
-    assert manifest["seeds"] == {"fit": 3, "synthesis": 3}
+    assert manifest["seeds"] == {"fit": SECRET, "synthesis": SECRET}
     assert set(manifest["versions"]) == {"python", "synrisk", "numpy", "numba", "pandas", "scipy"}
     assert manifest["settings"]["risk"]["guesses"]["Income"]["below"] == 0.2
     assert str(tmp_path) not in (out / "manifest.json").read_text(encoding="utf-8")
@@ -59,6 +61,7 @@ def test_a_study_from_end_to_end(tmp_path):
 def test_a_study_of_files_that_r_wrote(tmp_path):
     of_r = Path(__file__).parents[1] / "data" / "r"
     text = """\
+    seed = 1
     data.file = "people.rds"
     [[model]]
     formula = "Income ~ Spend + Region"
@@ -72,7 +75,8 @@ def test_a_study_of_files_that_r_wrote(tmp_path):
         (tmp_path / name).write_bytes((of_r / name).read_bytes())
     (tmp_path / "study.toml").write_text(textwrap.dedent(text), encoding="utf-8")
     done = synrisk("run", tmp_path / "study.toml")
-    assert done.exit_code == 0, done.stderr
+    assert done.exit_code == 3, done.output  # by its weights these few draws leave it open
+    assert "the Monte-Carlo error is not known" in done.stdout
     synthetic = pd.read_csv(tmp_path / "results" / "synthetic1.csv")
     people = pd.read_csv(of_r / "people.csv")
     assert list(synthetic.columns) == list(people.columns)
@@ -85,8 +89,8 @@ def test_a_study_of_files_that_r_wrote(tmp_path):
 def test_what_is_written_is_what_the_library_computes(tmp_path):
     synrisk("run", study_in(tmp_path))
     plan = [sr.Regression("Income ~ Spending"), sr.Regression("Kids ~ Income", "poisson")]
-    synthesizer = sr.fit(plan, table(), id="CaseID", seed=3)
-    release = synthesizer.synthesize(m=2, seed=3)
+    synthesizer = sr.fit(plan, table(), id="CaseID", seed=SECRET)
+    release = synthesizer.synthesize(m=2, seed=SECRET)
     guesses = {"Income": sr.Relative(5, 0.2, 0.2)}
     risk = sr.attribute_risk(synthesizer, release, guesses=guesses)
     out = tmp_path / "out"
@@ -95,6 +99,9 @@ def test_what_is_written_is_what_the_library_computes(tmp_path):
     records = read_table(out / "records.csv", "Records").set_index("CaseID")
     np.testing.assert_array_equal(records["probability"], risk.records["probability"])
     assert list(records.index) == list(table()["CaseID"])
+    # A mixture of listed guesses and a range: what counts as the truth is known after loading too.
+    assert str(saved.verdict(further=0)) == str(risk.verdict(further=0))
+    assert "(Income exactly, Kids within 10 %)" in str(saved.verdict(further=0))
     for number, dataset in enumerate(release, 1):
         written = read_table(out / f"synthetic{number}.csv", "Synthetic")
         assert "CaseID" not in written.columns  # a direct identifier is not released
@@ -174,7 +181,9 @@ def test_a_run_that_fails_leaves_what_was_there_and_nothing_else(tmp_path):
         ("lift = 50", 0),
         ("lift = 0.5", 1),
         ("lift = 50\n[report]", 0),
-        ("", 0),
+        ("gain = 0.5", 0),
+        ("", 0),  # as if gain = 0.1, also of each variable
+        ("gain = 0.001", 1),
     ],
 )
 def test_exit_codes(tmp_path, criteria, code):
@@ -186,6 +195,10 @@ def test_exit_codes(tmp_path, criteria, code):
 
 def test_what_cannot_be_judged_has_its_own_exit_code(tmp_path):
     text = STUDY.replace("[risk]\n", '[risk]\nestimator = "paper"\n')
+    done = synrisk("run", study_in(tmp_path, text))
+    assert done.exit_code == 2  # a prior of the models needs one table a model
+    assert 'question = "paper"' in done.stderr
+    text = text.replace("[risk]\n", '[risk]\nquestion = "paper"\n')
     done = synrisk("run", study_in(tmp_path, text))
     assert done.exit_code == 3
     assert "Cannot be judged." in done.stdout
@@ -300,14 +313,69 @@ def test_every_setting_reaches_its_function(tmp_path):
 
 
 def test_without_a_seed_one_is_taken_and_written_down(tmp_path):
-    text = STUDY.replace("seed = 3\n", "")
+    text = STUDY.replace(SEED_LINE, "")
     path = study_in(tmp_path, text)
     synrisk("run", path)
     seed = as_json(tmp_path / "out" / "manifest.json")["seeds"]["fit"]
     first = (tmp_path / "out" / "records.csv").read_bytes()
+    assert 2**100 < seed < 2**128  # but for one run in 2**28
     path.write_text(f"seed = {seed}\n{text}", encoding="utf-8")
     synrisk("run", path)
     assert (tmp_path / "out" / "records.csv").read_bytes() == first
+
+
+def test_the_same_data_come_again_by_the_manifest_alone(tmp_path):
+    path, out = study_in(tmp_path, STUDY.replace(SEED_LINE, "")), tmp_path / "out"
+    synrisk("run", path)
+    names = ("synthetic1.csv", "synthetic2.csv", "records.csv")
+    first = {name: (out / name).read_bytes() for name in names}
+    synrisk("run", path)
+    assert (out / "synthetic1.csv").read_bytes() != first["synthetic1.csv"]
+    for manifest in (out / "manifest.json", out):
+        first = {name: (out / name).read_bytes() for name in names}
+        assert synrisk("run", path, "--seed-from", manifest).exit_code == 0
+        assert {name: (out / name).read_bytes() for name in names} == first
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"outputs": {}}', '{"outputs": {}, "seeds": {}}'])
+def test_a_manifest_without_seeds_is_refused(tmp_path, content):
+    path = study_in(tmp_path, STUDY.replace(SEED_LINE, ""))
+    (tmp_path / "manifest.json").write_text(content, encoding="utf-8")
+    done = synrisk("run", path, "--seed-from", tmp_path / "manifest.json")
+    assert done.exit_code == 2
+    assert "--seed-from" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_study_has_one_seed(tmp_path):
+    done = synrisk("run", study_in(tmp_path), "--seed-from", tmp_path)
+    assert done.exit_code == 2
+    assert "a seed of its own" in done.stderr
+
+
+def test_the_seed_is_in_the_manifest_alone_which_its_owner_alone_reads(tmp_path):
+    text = STUDY.replace(SEED_LINE, "") + '[report]\nkind = "both"\n'
+    done = synrisk("run", study_in(tmp_path, text))
+    out = tmp_path / "out"
+    seed = str(as_json(out / "manifest.json")["seeds"]["fit"])
+    spelled = {seed, f"{int(seed):x}", f"{int(seed):,}"}
+    holders = {
+        path.name
+        for path in tmp_path.rglob("*")
+        if path.is_file() and any(one.encode() in path.read_bytes() for one in spelled)
+    }
+    assert holders == {"manifest.json"}
+    assert not any(one in done.stdout + done.stderr for one in spelled)
+    if os.name == "posix":
+        assert {path.stat().st_mode & 0o777 for path in out.iterdir()} == {0o600}
+        assert out.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_chosen_seed_is_never_passed(tmp_path):
+    done = synrisk("run", study_in(tmp_path, STUDY.replace(SEED_LINE, "seed = 3\n")))
+    assert done.exit_code == 3
+    assert "a seed that people choose" in done.stdout
+    assert "a seed that people choose" not in (tmp_path / "out" / "report.html").read_text("utf-8")
 
 
 def test_init_writes_a_study_that_runs_and_never_overwrites(tmp_path):
@@ -363,9 +431,8 @@ def test_every_commented_choice_of_the_template_is_known(tmp_path):
         (tmp_path / name).write_text("[a]\nlift = 2\n", encoding="utf-8")
     instead_of = {
         "files": ("m = ",),
-        "guesses.LogIncome": ("guesses = ",),
-        "policy": ("lift = ", "variables = "),
-        "file": ("lift = ", "variables = "),
+        "policy": ("gain = ", "variables = "),
+        "file": ("gain = ", "variables = "),
     }
     tried = 0
     for number, line in enumerate(lines):
@@ -442,9 +509,9 @@ def test_utility_in_a_study(tmp_path):
     out = tmp_path / "out"
     stored = as_json(out / "utility.json")
     plan = [sr.Regression("Income ~ Spending"), sr.Regression("Kids ~ Income", "poisson")]
-    synthesizer = sr.fit(plan, table(), id="CaseID", seed=3)
+    synthesizer = sr.fit(plan, table(), id="CaseID", seed=SECRET)
     direct = sr.utility(
-        synthesizer, synthesizer.synthesize(m=2, seed=3),
+        synthesizer, synthesizer.synthesize(m=2, seed=SECRET),
         regressions=sr.Regression("Income ~ Kids"), level=0.9,
     )  # fmt: skip
     assert stored["propensity"]["pmse"] == direct.propensity["pmse"].tolist()

@@ -7,7 +7,7 @@ import sys
 import time
 
 import pytest
-from helpers.studies import STUDY, as_json, study_in, synrisk, table
+from helpers.studies import SEED_LINE, STUDY, as_json, study_in, synrisk, table
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
 
@@ -128,7 +128,7 @@ def test_what_an_earlier_run_wrote_stays_until_the_new_is_whole(tmp_path, moment
     out = tmp_path / "out"
     assert synrisk("run", path, "-q").exit_code == 0
     before = as_json(out / "manifest.json")
-    path.write_text(STUDY.replace("seed = 3", "seed = 4"), encoding="utf-8")
+    path.write_text(STUDY.replace(SEED_LINE, "seed = 4\n"), encoding="utf-8")
     code, _ = interrupt(start(path), out, MOMENTS[moment])
     check_whole(out)
     if code == 130 and as_json(out / "manifest.json")["seeds"]["fit"] == 3:

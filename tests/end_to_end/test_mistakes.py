@@ -31,7 +31,7 @@ def synthetic(**changes):
     data = confidential().assign(
         Income=rng.normal(52_000.0, 9_000.0, N), Spending=rng.normal(31_000.0, 4_000.0, N)
     )
-    return data.assign(**changes)
+    return data.drop(columns="CaseID").assign(**changes)
 
 
 def draws(*names):
@@ -55,7 +55,9 @@ def fitted(formula="Income ~ Spending", data=None, *, family="gaussian", **optio
 
 
 def evaluate(release=None, **options):
-    return sr.attribute_risk(fit(), synthetic() if release is None else release, **options)
+    return sr.attribute_risk(
+        fit(), synthetic() if release is None else release, **options, question="paper"
+    )
 
 
 def bad(column, rows, value):
@@ -139,7 +141,7 @@ MISTAKES = {
     "file that is not there": (lambda: fit(data="people.csv"), "there is no file people.csv"),
     "an array for the data": (lambda: fit(data=np.zeros((3, 3))), "expected a data frame"),
     "frame instead of synthesizer": (
-        lambda: sr.attribute_risk(confidential(), synthetic()),
+        lambda: sr.attribute_risk(confidential(), synthetic(), question="paper"),
         "must be a Synthesizer",
     ),
     "release lacks a column": (
@@ -153,6 +155,7 @@ MISTAKES = {
                 table=draws("Intercept", "RegionRamsgate", "RegionZyxwville", "sigma"),
             ),
             synthetic(Region="Marzipan"),
+            question="paper",
         ),
         "60 values (1 distinct level) that are not among its 3 known levels",
     ),
@@ -162,7 +165,7 @@ MISTAKES = {
     ),
     "raw twin in the release": (
         lambda: sr.attribute_risk(
-            fit(), synthetic(Thousands=confidential()["Income"].to_numpy() / 1000)
+            fit(), synthetic(Thousands=confidential()["Income"].to_numpy() / 1000), question="paper"
         ),
         "'Thousands' gives the synthesized 'Income' away",
     ),
@@ -208,7 +211,7 @@ MISTAKES = {
     ),
     "a copy as a predictor": (
         lambda: fitted("Income ~ Copy", confidential().assign(Copy=lambda d: 2 * d["Income"])),
-        "without any noise",
+        "'Copy', so that released as it is it gives the synthesized 'Income' away",
     ),
     "one value": (
         lambda: fitted("Income ~ Country", confidential().assign(Country=826.5)),
@@ -239,10 +242,8 @@ MISTAKES = {
         "1 value is not",
     ),
     "a raw twin in what is synthesized": (
-        lambda: fitted(
-            data=confidential().assign(Thousands=lambda d: d["Income"] / 1000)
-        ).synthesize(),
-        "'Thousands' gives the synthesized 'Income' away",
+        lambda: fitted(data=confidential().assign(Thousands=lambda d: d["Income"].round(-4))),
+        "'Thousands', so that released as it is it gives the synthesized 'Income' away",
     ),
     "a refit of draws made elsewhere": (lambda: fit().refit(synthetic()), "made elsewhere"),
     "a root that the model makes negative": (
@@ -257,6 +258,7 @@ MISTAKES = {
             ),
             synthetic(),
             guesses={"Spending": sr.Additive(5, 90_000, 1)},
+            question="paper",
         ),
         "log(Spending) is not a finite number",
     ),

@@ -64,7 +64,7 @@ def reports(tmp_path_factory):
     ]
     synthesizer = sr.fit(plan, data, n_draws=100, seed=1)
     release = synthesizer.synthesize(m=3, seed=2)
-    risk = sr.attribute_risk(synthesizer, release)
+    risk = sr.attribute_risk(synthesizer, release, question="paper")
     folder = tmp_path_factory.mktemp("reports")
     criteria = sr.Criteria(probability=0.2, lift=2)
     return {

@@ -24,7 +24,7 @@ MISTAKES = {
         r"utility\.regression\[1\]: lacks its formula",
     ),
     "misspelt key": (
-        ("seed = 3", "sead = 3"),
+        ("seed = ", "sead = "),
         r"line 2, sead: there is no such setting\. Did you mean 'seed'\?",
     ),
     "misspelt table": (("[synthesis]", "[synthesys]"), "line 17, synthesys: there is no such"),
@@ -94,7 +94,7 @@ MISTAKES = {
     ),
     "guesses of a strange kind": (
         ("relative = 5", "relativ = 5"),
-        r"line 21, risk\.guesses\.Income: must be a number",
+        r'line 21, risk\.guesses\.Income: must be "range", a number',
     ),
     "one guess": (("relative = 5", "relative = 1"), r"line 21, risk\.guesses\.Income\.relative: "),
     "misspelt estimator": (
@@ -150,8 +150,8 @@ MISTAKES = {
         r"line 7, data\.types\.Region: .*must be 'category', 'numeric'",
     ),
     "a column that gives another away": (
-        ('id = "CaseID"\n', 'types.Region = "category"\n'),
-        r"line 17, synthesis: .*'LogIncome' gives the synthesized 'Income' away.*drop = ",
+        ('id = "CaseID"\n', 'release = ["LogIncome"]\ntypes.Region = "category"\n'),
+        r"data: .*of 'LogIncome', .*gives the synthesized 'Income' away.*drop = ",
     ),
     "levels that a column does not hold": (
         ('id = "CaseID"', 'id = "CaseID"\ntypes.Region = ["X", "Y"]'),

@@ -113,8 +113,10 @@ def test_posteriors_agree(three, other):
 )
 def test_risks_agree(three, other, estimator):
     release = three["fit"].synthesize(1, seed=5)
-    best = sr.attribute_risk(three["fit"], release, guesses=5).records
-    risk = sr.attribute_risk(three[other], release, guesses=5, estimator=estimator)
+    best = sr.attribute_risk(three["fit"], release, guesses=5, question="paper").records
+    risk = sr.attribute_risk(
+        three[other], release, guesses=5, estimator=estimator, question="paper"
+    )
     found = risk.records
     assert found["mcse"].notna().all()
     assert not any("chains" in note for note in risk.notes)
@@ -159,10 +161,15 @@ def test_stacks_by_bambi(three, bambi_fits):
             draws=N_DRAWS, tune=500, chains=N_CHAINS, cores=1, random_seed=4, progressbar=False
         )
     synthesizer = sr.Synthesizer.from_bambi(bambi_fits[0][0], bambi_fits[1][0])
-    risk = sr.attribute_risk(synthesizer, dataset, guesses=5, stacked=[fit])
-    again = sr.attribute_risk(synthesizer, dataset, guesses=5, stacked=[stacked.draws("b")])
+    risk = sr.attribute_risk(synthesizer, dataset, guesses=5, stacked=[fit], question="paper")
+    again = sr.attribute_risk(
+        synthesizer, dataset, guesses=5, stacked=[stacked.draws("b")], question="paper"
+    )
     exact = sr.attribute_risk(
-        sr.fit(PLAN[0], people(), prior=OF_B, n_draws=10, seed=1), dataset, guesses=5
+        sr.fit(PLAN[0], people(), prior=OF_B, n_draws=10, seed=1),
+        dataset,
+        guesses=5,
+        question="paper",
     ).records
     for found in (risk.records, again.records):
         apart = (found["probability"] - exact["probability"]).abs()

@@ -37,8 +37,9 @@ class NaiveModel:
             return -((y - eta) ** 2) / (2 * s * s) - math.log(s) - math.log(2 * math.pi) / 2
         if self.family == "poisson":
             return y * eta - math.exp(eta) - math.lgamma(y + 1)
-        p = 1 / (1 + math.exp(-eta))
-        return math.log(p) if y == 1 else math.log(1 - p)
+        towards = eta if y == 1 else -eta
+        # Of 1 − p nothing is left where p rounds to 1.
+        return min(towards, 0.0) - math.log1p(math.exp(-abs(towards)))
 
     def log_w(self, truth, guess, h):
         omega = truth[self.weight] if self.weight else 1.0

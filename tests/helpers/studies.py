@@ -6,11 +6,14 @@ import numpy as np
 import pandas as pd
 from typer.testing import CliRunner
 
+from helpers.secret import SECRET
 from synrisk.study.cli import app
 
-STUDY = """\
+SEED_LINE = f"seed = {SECRET}\n"
+STUDY = f"""\
 title = "A small study"
-seed = 3
+{SEED_LINE}"""
+STUDY += """\
 output = "out"
 
 [data]

@@ -211,11 +211,12 @@ def test_equal_to_the_naive_loop(
     prior = rng.dirichlet(np.ones(int(np.prod(shape)))).reshape(shape) if with_prior else None
     risk = sr.attribute_risk(
         synthesizer,
-        [pd.DataFrame(one) for one in release],
+        [pd.DataFrame(one)[list(synthesizer.plan.columns)] for one in release],
         guesses={name: sr.Values([g]) for name, g in guesses.items()},
         records=[i],
         estimator=estimator,
         intruder_prior="uniform" if prior is None else np.log(prior),
+        question="paper",
     )
     expected = joint(
         models, as_rows(data), [as_rows(one) for one in release], i,

@@ -100,7 +100,10 @@ def test_exact_probabilities_are_those_of_the_definition(kind, m):
     synthesizer = sr.fit(PLAN, data, prior=prior, seed=1, n_draws=10)
     release = synthesizer.synthesize(m, seed=2)
     risk = sr.attribute_risk(
-        synthesizer, release, guesses=[sr.Additive(4, 1.5, 1.5), sr.Additive(3, 4.0, 2.0)]
+        synthesizer,
+        release,
+        guesses=[sr.Additive(4, 1.5, 1.5), sr.Additive(3, 4.0, 2.0)],
+        question="paper",
     )
     assert risk.estimator == {"b": "exact", "c": "exact"}
     for record in (0, 5, 11):
@@ -119,7 +122,9 @@ def test_a_far_outlier_is_exact():
     synthesizer = sr.fit(PLAN, data, prior=sr.Conjugate(3.0, 2.0), seed=1, n_draws=10)
     release = synthesizer.synthesize(1, seed=2)
     guesses = {"b": 3, "c": sr.Values([0.0, 100.0, 200.0])}
-    found = sr.attribute_risk(synthesizer, release, guesses=guesses, records=[5]).joint(5)
+    found = sr.attribute_risk(
+        synthesizer, release, guesses=guesses, records=[5], question="paper"
+    ).joint(5)
     given = {name: found[name].to_numpy() for name in ("b", "c")}
     log_p = brute_force(data, release, 5, given, "conjugate")
     np.testing.assert_allclose(
@@ -133,7 +138,9 @@ def test_heavy_weights_and_wide_guesses_are_exact(weight, width):
     data = people(60, seed=3).assign(w=weight)
     fitted = sr.fit(PLAN, data, prior=sr.Conjugate(3.0, 2.0), seed=1, n_draws=10)
     release = fitted.synthesize(1, seed=2)
-    risk = sr.attribute_risk(fitted, release, guesses=sr.Additive(3, width, width), records=[7])
+    risk = sr.attribute_risk(
+        fitted, release, guesses=sr.Additive(3, width, width), records=[7], question="paper"
+    )
     found = risk.joint(7)
     given = {name: found[name].to_numpy() for name in ("b", "c")}
     log_p = brute_force(data, release, 7, given, "conjugate")
@@ -145,13 +152,13 @@ def test_heavy_weights_and_wide_guesses_are_exact(weight, width):
 
 
 def test_predictors_far_from_zero_lose_no_digits():
-    data = people(30, seed=3)
+    data = people(30, seed=3)[["x", "b", "w"]]
     found = []
     for shift in (0.0, 2.0**20):  # a power of two: the sum rounds to 2^-32 at most
         moved = data.assign(x=data["x"] + shift)
         fitted = sr.fit(PLAN[0], moved, seed=1, n_draws=10)
         release = data.assign(x=moved["x"], b=data["b"].to_numpy()[::-1])
-        risk = sr.attribute_risk(fitted, release, diagnostics=False)
+        risk = sr.attribute_risk(fitted, release, diagnostics=False, question="paper")
         found.append(risk.records["probability"])
     np.testing.assert_allclose(found[0], found[1], atol=1e-9)
 
@@ -159,11 +166,15 @@ def test_predictors_far_from_zero_lose_no_digits():
 def test_stacked_draws_tend_to_the_exact_likelihood():
     data = people(40, seed=3)
     release = sr.fit(PLAN, data, seed=1).synthesize(1, seed=2)
-    exact = sr.attribute_risk(sr.fit(PLAN, data, seed=1), release, guesses=5).records["probability"]
+    exact = sr.attribute_risk(
+        sr.fit(PLAN, data, seed=1), release, guesses=5, question="paper"
+    ).records["probability"]
     errors = []
     for n_draws in (200, 20_000):
         synthesizer = sr.fit(PLAN, data, seed=1, n_draws=n_draws)
-        risk = sr.attribute_risk(synthesizer, release, guesses=5, estimator="stacked")
+        risk = sr.attribute_risk(
+            synthesizer, release, guesses=5, estimator="stacked", question="paper"
+        )
         errors.append(np.sqrt(np.mean((risk.records["probability"] - exact) ** 2)))
     assert errors[1] < errors[0] / 4  # a hundred times the draws: a tenth of the error
     assert errors[0] < exact.std() / 5
@@ -174,21 +185,26 @@ def test_an_estimator_that_a_model_does_not_allow_is_refused():
     mixed = sr.fit([PLAN[0], sr.Regression("k ~ b", "poisson")], data, seed=1, n_draws=20)
     release = mixed.synthesize(1, seed=1)
     with pytest.raises(sr.OptionError, match="the model of 'k' is not gaussian"):
-        sr.attribute_risk(mixed, release, estimator="exact")
-    assert sr.attribute_risk(mixed, release).estimator == {"b": "exact", "k": "stacked"}
+        sr.attribute_risk(mixed, release, estimator="exact", question="paper")
+    assert sr.attribute_risk(mixed, release, question="paper").estimator == {
+        "b": "exact",
+        "k": "stacked",
+    }
     foreign = sr.Synthesizer.from_draws(
         mixed.plan.regressions, data, [mixed.draws("b"), mixed.draws("k")]
     )
     for name in ("exact", "stacked"):
         with pytest.raises(sr.OptionError, match="made elsewhere"):
-            sr.attribute_risk(foreign, release, estimator=name)
-    assert set(sr.attribute_risk(foreign, release).estimator.values()) == {"importance"}
+            sr.attribute_risk(foreign, release, estimator=name, question="paper")
+    assert set(sr.attribute_risk(foreign, release, question="paper").estimator.values()) == {
+        "importance"
+    }
 
 
 def test_exact_and_stacked_results_are_saved(tmp_path):
     data = people(40, seed=3).assign(k=lambda d: np.abs(d["c"]).round())
     mixed = sr.fit([PLAN[0], sr.Regression("k ~ b", "poisson")], data, seed=1, n_draws=20)
-    risk = sr.attribute_risk(mixed, mixed.synthesize(2, seed=1), joint="drop")
+    risk = sr.attribute_risk(mixed, mixed.synthesize(2, seed=1), joint="drop", question="paper")
     risk.save(tmp_path / "risk.nc")
     again = sr.AttributeRisk.load(tmp_path / "risk.nc")
     pd.testing.assert_frame_equal(risk.records, again.records, check_exact=True)

@@ -23,7 +23,9 @@ def test_the_order_of_draws_does_not_matter_however_extreme_one_is(sigma, weight
     for table in (draws, draws.iloc[::-1]):
         synthesizer = sr.Synthesizer.from_draws(sr.Regression("y ~ 1"), {"y": y}, table)
         release = {"y": rng.permutation(y) + 0.01}
-        risk = sr.attribute_risk(synthesizer, release, guesses=sr.Interval(11, 2.0, 8.0))
+        risk = sr.attribute_risk(
+            synthesizer, release, guesses=sr.Interval(11, 2.0, 8.0), question="paper"
+        )
         found.append(risk.records["probability"])
     np.testing.assert_allclose(found[0], found[1], rtol=0, atol=1e-10)
 
@@ -42,7 +44,9 @@ def test_a_poisson_outlier_with_a_huge_rate_keeps_its_digits(x):
     )
     release = data.iloc[1:].assign(y=data["y"].to_numpy()[:0:-1])
     synthesizer = sr.Synthesizer.from_draws(sr.Regression("y ~ x", "poisson"), data, draws)
-    risk = sr.attribute_risk(synthesizer, release, guesses=sr.Values([1, 2, 3, 4]), records=[0])
+    risk = sr.attribute_risk(
+        synthesizer, release, guesses=sr.Values([1, 2, 3, 4]), records=[0], question="paper"
+    )
     eta = draws["Intercept"].to_numpy() + draws["x"].to_numpy() * release["x"].to_numpy()[:, None]
     log_g = (release["y"].to_numpy()[:, None] * eta - np.exp(eta)).sum(axis=0)
     own = draws["Intercept"].to_numpy() + draws["x"].to_numpy() * x
@@ -59,13 +63,13 @@ def test_what_numbers_cannot_hold_is_an_error_that_counts():
     synthesizer = sr.Synthesizer.from_draws(plan, data, draws)
     release = data[["x"]].assign(b=10.0)
     with pytest.raises(sr.SyntheticDataError, match="dataset 1: the density of 'b'"):
-        sr.attribute_risk(synthesizer, release.assign(b=1e200))
+        sr.attribute_risk(synthesizer, release.assign(b=1e200), question="paper")
     data.loc[3, "b"] = 1e170
     synthesizer = sr.Synthesizer.from_draws(plan, data, draws)
     with pytest.raises(sr.GuessError, match="1 record cannot be evaluated"):
-        sr.attribute_risk(synthesizer, release)
+        sr.attribute_risk(synthesizer, release, question="paper")
     others = [i for i in range(40) if i != 3]
-    records = sr.attribute_risk(synthesizer, release, records=others).records
+    records = sr.attribute_risk(synthesizer, release, records=others, question="paper").records
     assert records[["probability", "rank", "best_guess_b"]].notna().all().all()
 
 
@@ -90,6 +94,6 @@ def test_ranks_by_elimination_find_the_truth_by_index(monkeypatch):
     ranks = []
     for limit in (0, 10**9):
         monkeypatch.setattr(evaluate_module, "_LARGE_JOINT", limit)
-        risk = sr.attribute_risk(synthesizer, [release] * 20, guesses=6)
+        risk = sr.attribute_risk(synthesizer, [release] * 20, guesses=6, question="paper")
         ranks.append(risk.records["rank"])
     np.testing.assert_array_equal(*ranks)

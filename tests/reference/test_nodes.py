@@ -68,7 +68,12 @@ def test_more_nodes_change_nothing(monkeypatch, name):
         synthesizer = sr.fit(sr.Regression(formula, prior=prior), used, seed=1, n_draws=40)
         release = synthesizer.synthesize(seed=2)
         risk = sr.attribute_risk(
-            synthesizer, release, guesses=guesses, records=[0, 3, 4], diagnostics=False
+            synthesizer,
+            release,
+            guesses=guesses,
+            records=[0, 3, 4],
+            diagnostics=False,
+            question="paper",
         )
         return risk.records.log_odds_range, risk._evaluation.estimates[0]
 
@@ -89,7 +94,7 @@ def nodes_of(data, formula, guesses, prior="default"):
     synthesizer = sr.fit(sr.Regression(formula, prior=prior), data, seed=1, n_draws=40)
     release = synthesizer.synthesize(seed=2)
     risk = sr.attribute_risk(
-        synthesizer, release, guesses=guesses, records=[0, 3], diagnostics=False
+        synthesizer, release, guesses=guesses, records=[0, 3], diagnostics=False, question="paper"
     )
     estimate = risk._evaluation.estimates[0]
     return [len(nodes.sigma) for nodes in (estimate.nodes, *estimate.stacked)]
@@ -117,4 +122,6 @@ def test_more_nodes_than_there_can_be_are_refused(monkeypatch):
     synthesizer = sr.fit(sr.Regression(formula), data[["x", "y"]], seed=1, n_draws=40)
     monkeypatch.setattr(sigma_quadrature, "_MOST_NODES", 50)
     with pytest.raises(sr.FitError, match="'y ~ x': a record, or a guess for it, lies so far"):
-        sr.attribute_risk(synthesizer, synthesizer.synthesize(seed=2), guesses=guesses)
+        sr.attribute_risk(
+            synthesizer, synthesizer.synthesize(seed=2), guesses=guesses, question="paper"
+        )

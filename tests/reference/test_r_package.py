@@ -68,6 +68,7 @@ class Case:
             records=[record["record"] - 1 for record in self.records],
             n_draws=self.found["H"],
             estimator="paper",
+            question="paper",
         )
 
 
@@ -108,7 +109,7 @@ def test_small_cases_agree(name):
 
 def test_default_guesses_are_those_of_the_r_package():
     case = Case(SMALL, "norm_norm", SMALL / "confidential.csv")
-    risk = sr.attribute_risk(case.synthesizer, case.release, estimator="paper")
+    risk = sr.attribute_risk(case.synthesizer, case.release, estimator="paper", question="paper")
     for record in case.records:
         joint = risk.joint(record["record"] - 1)
         for k, name in enumerate(case.names):
@@ -140,7 +141,13 @@ def test_the_record_whose_truth_stands_twice_agrees_in_the_array_core():
         np.exp(evaluation.log_joint(0)), probabilities(record), rtol=0, atol=1e-10
     )
     with pytest.raises(sr.GuessError, match="distinct"):
-        sr.attribute_risk(case.synthesizer, case.release, guesses=sr.Values(guesses), records=[0])
+        sr.attribute_risk(
+            case.synthesizer,
+            case.release,
+            guesses=sr.Values(guesses),
+            records=[0],
+            question="paper",
+        )
 
 
 @pytest.mark.parametrize("name", ["continuous", "count"])

@@ -8,6 +8,7 @@ the intercept and log σ. Nothing of the package but the priors that it states e
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.secret import SECRET
 from scipy.special import log_ndtr, logsumexp
 
 import synrisk as sr
@@ -73,11 +74,16 @@ def test_a_rounded_release_is_scored_by_probabilities(sd):
     data = pd.DataFrame({"y": y.astype(int)})
     fitted = sr.fit(sr.Regression("y ~ 1"), data, seed=1, n_draws=4000, prior=PRIOR)
     assert fitted.models[0].family == "rounded_gaussian"
-    release = fitted.synthesize(5, seed=2)
+    release = fitted.synthesize(5, seed=SECRET + 2)
     expected = by_quadrature(y, [one["y"] for one in release], 0, guesses)
     for prior, by_definition in zip(("uniform", "model"), expected, strict=True):
         risk = sr.attribute_risk(
-            fitted, release, guesses=sr.Values(guesses), intruder_prior=prior, records=[0]
+            fitted,
+            release,
+            guesses=sr.Values(guesses),
+            intruder_prior=prior,
+            records=[0],
+            question="paper",
         )
         assert_near(risk, by_definition)
 
@@ -87,9 +93,9 @@ def test_the_case_that_passed():
     y = people(0.4)
     guesses = np.arange(y.min(), y.max() + 1)
     fitted = sr.fit(sr.Regression("y ~ 1"), pd.DataFrame({"y": y.astype(int)}), seed=1, prior=PRIOR)
-    release = fitted.synthesize(5, seed=4)
+    release = fitted.synthesize(5, seed=SECRET + 4)
     expected = by_quadrature(y, [one["y"] for one in release], 0, guesses)[0][-1] * len(guesses)
-    risk = sr.attribute_risk(fitted, release, guesses=sr.Values(guesses))
+    risk = sr.attribute_risk(fitted, release, guesses=sr.Values(guesses), question="paper")
     assert expected > 2.0
     assert risk.verdict(sr.Criteria(lift=2)).outcome == "failed"
     assert risk.records["lift"].iloc[0] == pytest.approx(expected, rel=0.05)
@@ -102,9 +108,11 @@ def test_the_error_of_an_outlier_is_known():
         guesses = np.arange(y.min(), y.max() + 1)
         data = pd.DataFrame({"y": y.astype(int)})
         fitted = sr.fit(sr.Regression("y ~ 1"), data, seed=seed, prior=PRIOR)
-        release = fitted.synthesize(5, seed=seed + 100)
+        release = fitted.synthesize(5, seed=SECRET + seed + 100)
         expected = by_quadrature(y, [one["y"] for one in release], 0, guesses)[0][-1]
-        risk = sr.attribute_risk(fitted, release, guesses=sr.Values(guesses), records=[0])
+        risk = sr.attribute_risk(
+            fitted, release, guesses=sr.Values(guesses), records=[0], question="paper"
+        )
         found, error = risk.records[["probability", "mcse"]].iloc[0]
         assert found == pytest.approx(expected, abs=4 * error)
 
@@ -115,10 +123,12 @@ def test_a_step_that_the_user_states():
     data = pd.DataFrame({"y": np.rint(10 * y) / 10})
     model = sr.Regression("y ~ 1", sr.RoundedGaussian(0.1))
     fitted = sr.fit(model, data, seed=1, n_draws=4000, prior=PRIOR)
-    release = fitted.synthesize(2, seed=2)
+    release = fitted.synthesize(2, seed=SECRET + 2)
     assert all((one["y"] == np.rint(10 * one["y"]) / 10).all() for one in release)
     expected = by_quadrature(data["y"].to_numpy(), [one["y"] for one in release], 0, guesses, 0.1)
-    risk = sr.attribute_risk(fitted, release, guesses=sr.Values(guesses), records=[0])
+    risk = sr.attribute_risk(
+        fitted, release, guesses=sr.Values(guesses), records=[0], question="paper"
+    )
     assert_near(risk, expected[0])
 
 
@@ -128,10 +138,12 @@ def test_a_fine_grid_stays_exact_and_is_near(n):
     y = people(12.0 if n == 200 else 24.0, n=n, seed=3)
     fitted = sr.fit(sr.Regression("y ~ 1"), pd.DataFrame({"y": y.astype(int)}), seed=1, prior=PRIOR)
     assert fitted.models[0].family == "gaussian"
-    release = fitted.synthesize(5, seed=2)
+    release = fitted.synthesize(5, seed=SECRET + 2)
     guesses = np.append(np.linspace(y.min(), y.max() - 1, 9).round(), y.max())
     expected = by_quadrature(y, [one["y"] for one in release], 0, guesses)[0]
-    risk = sr.attribute_risk(fitted, release, guesses=sr.Values(guesses), records=[0])
+    risk = sr.attribute_risk(
+        fitted, release, guesses=sr.Values(guesses), records=[0], question="paper"
+    )
     found = risk.ranking(0).sort_values("y")["probability"].to_numpy()
     np.testing.assert_allclose(found, expected, rtol=0.01)
     assert risk.doubts == ()

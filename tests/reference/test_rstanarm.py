@@ -40,7 +40,9 @@ def test_fits_agree_with_rstanarm(formula):
         pytest.skip("the paper's sample is not at hand (shared/oracle/ce)")
     people = pd.read_csv(CE).assign(Urban=lambda d: (d["UrbanRural"] == 1).astype(int))
     family, expected = FITS[formula]
-    fitted = sr.fit(sr.Regression(formula, family), people, n_draws=8000, prior="paper", seed=1)
+    regression = sr.Regression(formula, family)
+    people = people[[regression.response, *regression.parsed.predictors]]
+    fitted = sr.fit(regression, people, n_draws=8000, prior="paper", seed=1)
     described = fitted.describe().droplevel("variable")
     n = described["ess"].iloc[0]
     for name, (mean, sd) in expected.items():

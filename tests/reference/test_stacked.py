@@ -71,10 +71,10 @@ CASES = {
 def test_the_truth_lies_within_four_standard_errors(family, m):
     formula, values = CASES[family]
     data = people()
-    synthesizer = sr.fit(sr.Regression(formula, family), data, n_draws=600, seed=3)
+    synthesizer = sr.fit(sr.Regression(formula, family), data, n_draws=600, seed=3, release=["x"])
     release = synthesizer.synthesize(m, seed=4)
-    risk = sr.attribute_risk(synthesizer, release)
-    believing = sr.attribute_risk(synthesizer, release, intruder_prior="model")
+    risk = sr.attribute_risk(synthesizer, release, question="paper")
+    believing = sr.attribute_risk(synthesizer, release, intruder_prior="model", question="paper")
     name = synthesizer.plan.synthesized[0]
     marginal = risk.marginal(name)
     x = data["x"].to_numpy()
@@ -144,8 +144,8 @@ def test_an_outlier_fitted_at_each_guess_agrees_with_quadrature(family, prior, m
     release = synthesizer.synthesize(m, seed=4)
     name, record = synthesizer.plan.synthesized[0], N - 1
     options = {"guesses": {name: sr.Values(guesses)}, "intruder_prior": prior, "records": [record]}
-    flagged = sr.attribute_risk(synthesizer, release, **options)
-    risk = sr.attribute_risk(synthesizer, release, on_unreliable="fit", **options)
+    flagged = sr.attribute_risk(synthesizer, release, **options, question="paper")
+    risk = sr.attribute_risk(synthesizer, release, on_unreliable="fit", **options, question="paper")
     assert not flagged.records["reliable"].item()
     assert any("fitted at each guess" in note for note in risk.notes)
     assert risk.records["reliable"].item()
@@ -186,6 +186,7 @@ def test_fitted_records_are_saved(tmp_path):
         records=[N - 1],
         joint="drop",
         on_unreliable="fit",
+        question="paper",
     )
     risk.save(tmp_path / "risk.nc")
     again = sr.AttributeRisk.load(tmp_path / "risk.nc")
@@ -201,11 +202,13 @@ def test_a_gaussian_model_that_is_stacked_is_fitted_exactly():
     synthesizer = sr.fit(sr.Regression("y ~ 1"), data, n_draws=400, seed=1)
     release = synthesizer.synthesize(1, seed=2)
     options = {"guesses": {"y": sr.Values([-60.0, 0.0, 30.0, 60.0])}, "records": [20]}
-    flagged = sr.attribute_risk(synthesizer, release, estimator="stacked", **options)
+    flagged = sr.attribute_risk(
+        synthesizer, release, estimator="stacked", **options, question="paper"
+    )
     assert not flagged.records["reliable"].item()
     risk = sr.attribute_risk(
-        synthesizer, release, estimator="stacked", on_unreliable="fit", **options
+        synthesizer, release, estimator="stacked", on_unreliable="fit", **options, question="paper"
     )
-    exact = sr.attribute_risk(synthesizer, release, estimator="exact", **options)
+    exact = sr.attribute_risk(synthesizer, release, estimator="exact", **options, question="paper")
     np.testing.assert_allclose(risk.joint(20), exact.joint(20), atol=1e-8)
     assert risk.records["mcse"].item() == 0.0

@@ -30,15 +30,17 @@ def test_stacks_agree_with_the_exact_estimator(prior, n_stacked):
     release = fitted.synthesize(2, seed=2)
     tables, stacks = made_elsewhere(data, release, 3000, n_stacked)
     options = {"guesses": 5, "intruder_prior": prior}
-    exact = sr.attribute_risk(fitted, release, **options).records
+    exact = sr.attribute_risk(fitted, release, **options, question="paper").records
     synthesizer = sr.Synthesizer.from_draws(PLAN, data, tables)
-    risk = sr.attribute_risk(synthesizer, release, stacked=stacks, **options)
+    risk = sr.attribute_risk(synthesizer, release, stacked=stacks, **options, question="paper")
     assert set(risk.estimator.values()) == {"stacked"}
     found = risk.records
     z = (found["probability"] - exact["probability"]) / found["mcse"]
     assert np.abs(z).max() < 4.0
     assert found["mcse"].max() < 0.01
-    weighted = sr.attribute_risk(synthesizer, release, estimator="importance", **options).records
+    weighted = sr.attribute_risk(
+        synthesizer, release, estimator="importance", **options, question="paper"
+    ).records
     errors = [(one["probability"] - exact["probability"]).abs().mean() for one in (found, weighted)]
     assert errors[0] < errors[1]
     assert any("given the stacks" in note for note in risk.notes) == (n_stacked != 3000)
@@ -55,9 +57,14 @@ def small():
 def test_lists_names_and_the_first_draws():
     data, release, tables, stacks = small()
     synthesizer = sr.Synthesizer.from_draws(PLAN, data, tables)
-    by_name = sr.attribute_risk(synthesizer, release, stacked=stacks, n_draws=30)
+    by_name = sr.attribute_risk(synthesizer, release, stacked=stacks, n_draws=30, question="paper")
     by_place = sr.attribute_risk(
-        synthesizer, release, estimator="stacked", stacked=[list(stacks[0].values())], n_draws=30
+        synthesizer,
+        release,
+        estimator="stacked",
+        stacked=[list(stacks[0].values())],
+        n_draws=30,
+        question="paper",
     )
     pd.testing.assert_frame_equal(by_name.records, by_place.records)
     short = {name: table.iloc[:30] for name, table in stacks[0].items()}
@@ -65,6 +72,7 @@ def test_lists_names_and_the_first_draws():
         sr.Synthesizer.from_draws(PLAN, data, [table.iloc[:30] for table in tables]),
         release,
         stacked=[short],
+        question="paper",
     )
     np.testing.assert_allclose(alike.records["probability"], by_name.records["probability"])
 
@@ -78,9 +86,9 @@ def test_stacks_are_renamed_as_the_draws_were(tmp_path):
     synthesizer.save(tmp_path / "s.nc")
     again = sr.Synthesizer.load(tmp_path / "s.nc")
     plain = sr.Synthesizer.from_draws(PLAN, data, tables)
-    expected = sr.attribute_risk(plain, release, stacked=stacks).records
+    expected = sr.attribute_risk(plain, release, stacked=stacks, question="paper").records
     for one in (synthesizer, again):
-        risk = sr.attribute_risk(one, release, stacked=renamed)
+        risk = sr.attribute_risk(one, release, stacked=renamed, question="paper")
         pd.testing.assert_frame_equal(risk.records, expected)
     risk.save(tmp_path / "risk.nc")
     loaded = sr.AttributeRisk.load(tmp_path / "risk.nc")
@@ -92,23 +100,25 @@ def test_what_is_refused():
     data, release, tables, stacks = small()
     synthesizer = sr.Synthesizer.from_draws(PLAN, data, tables)
     with pytest.raises(sr.SynriskError, match="entry for each of the 1 synthetic dataset"):
-        sr.attribute_risk(synthesizer, release, stacked=stacks * 2)
+        sr.attribute_risk(synthesizer, release, stacked=stacks * 2, question="paper")
     with pytest.raises(sr.SynriskError, match="entry for each"):
-        sr.attribute_risk(synthesizer, release, stacked=stacks[0])
+        sr.attribute_risk(synthesizer, release, stacked=stacks[0], question="paper")
     with pytest.raises(sr.SynriskError, match="stacked= of dataset 1 holds 1 table"):
-        sr.attribute_risk(synthesizer, release, stacked=[tables[:1]])
+        sr.attribute_risk(synthesizer, release, stacked=[tables[:1]], question="paper")
     with pytest.raises(sr.SynriskError, match="given the confidential data alone"):
-        sr.attribute_risk(synthesizer, release, stacked=[tables])
+        sr.attribute_risk(synthesizer, release, stacked=[tables], question="paper")
     without = {**stacks[0], "b": stacks[0]["b"].drop(columns="x")}
     with pytest.raises(sr.SynriskError, match="'b' given the stack of dataset 1 do not fit"):
-        sr.attribute_risk(synthesizer, release, stacked=[without])
+        sr.attribute_risk(synthesizer, release, stacked=[without], question="paper")
     with pytest.raises(sr.SynriskError, match="does not use it"):
-        sr.attribute_risk(synthesizer, release, stacked=stacks, estimator="importance")
+        sr.attribute_risk(
+            synthesizer, release, stacked=stacks, estimator="importance", question="paper"
+        )
     with pytest.raises(sr.SynriskError, match="by stacked="):
-        sr.attribute_risk(synthesizer, release, estimator="stacked")
+        sr.attribute_risk(synthesizer, release, estimator="stacked", question="paper")
     fewer = {**stacks[0], "c": stacks[0]["c"].iloc[:50]}
     with pytest.raises(sr.SynriskError, match="50 draws for 'c' given the stack of dataset 1"):
-        sr.attribute_risk(synthesizer, release, stacked=[fewer], n_draws=55)
+        sr.attribute_risk(synthesizer, release, stacked=[fewer], n_draws=55, question="paper")
     fitted = sr.fit(PLAN, data, seed=1, n_draws=10)
     with pytest.raises(sr.SynriskError, match=r"made by synrisk\.fit"):
-        sr.attribute_risk(fitted, release, stacked=stacks)
+        sr.attribute_risk(fitted, release, stacked=stacks, question="paper")

@@ -71,6 +71,7 @@ def test_the_model_prior_of_a_weighted_record(family, estimator, tolerance, weig
         intruder_prior="model",
         records=[RECORD],
         estimator=estimator,
+        question="paper",
     )
     ranking = risk.ranking(RECORD).sort_values("y")
     expected = by_quadrature(data, family, guesses)
@@ -97,6 +98,7 @@ def test_a_weighted_record_that_is_fitted_at_each_guess(tmp_path):
         intruder_prior="model",
         records=[RECORD],
         on_unreliable="fit",
+        question="paper",
     )
     found = risk.ranking(RECORD).sort_values("y")["prior"]
     # A thousand draws of proposals at each guess's mode: to one in a thousand of each.
@@ -122,6 +124,7 @@ def test_the_error_of_a_weighted_model_prior(family):
             intruder_prior="model",
             records=[RECORD],
             estimator="stacked",
+            question="paper",
         )
         found.append(risk.records["probability"].iloc[0])
         reported.append(risk.records["mcse"].iloc[0])

@@ -17,7 +17,7 @@ def test_multinomial_takes_the_softmax_of_the_records_own_predictors_at_each_dra
     draws = pd.DataFrame(rng.normal(scale=0.7, size=(30, 4)), columns=names)
     synthesizer = sr.Synthesizer.from_draws(sr.Regression("r ~ x", "multinom"), data, draws)
     release = data[["x"]].assign(r=data["r"].to_numpy()[::-1])
-    risk = sr.attribute_risk(synthesizer, release)
+    risk = sr.attribute_risk(synthesizer, release, question="paper")
 
     beta = draws.to_numpy().reshape(30, 2, 2)  # draw, level, term
     design = np.column_stack([np.ones(40), data["x"]])
@@ -49,7 +49,7 @@ def test_three_synthesized_variables_have_a_true_three_dimensional_grid():
     ]
     synthesizer = sr.Synthesizer.from_draws(plan, data, draws)
     release = data[["b", "c", "k"]].iloc[::-1].assign(b=data["b"] + 0.3)
-    risk = sr.attribute_risk(synthesizer, release, guesses={"b": 5, "c": 7})
+    risk = sr.attribute_risk(synthesizer, release, guesses={"b": 5, "c": 7}, question="paper")
     n_counts = data["k"].nunique()
     joint = risk.joint(3)
     assert joint.dims == ("b", "c", "k")
@@ -72,7 +72,9 @@ def test_a_guess_is_propagated_to_every_term_that_mentions_it():
     synthesizer = sr.Synthesizer.from_draws(plan, data, draws)
     release = data[["b", "c", "x", "z"]].assign(c=data["c"].to_numpy()[::-1])
     guesses = {"b": sr.Additive(3, 1, 1), "c": sr.Additive(3, 1, 1)}
-    risk = sr.attribute_risk(synthesizer, release, guesses=guesses, estimator="importance")
+    risk = sr.attribute_risk(
+        synthesizer, release, guesses=guesses, estimator="importance", question="paper"
+    )
 
     def table(propagated):
         """log L of the second model for record 6 over (b, c)."""
@@ -106,9 +108,9 @@ def test_a_guess_is_propagated_to_every_term_that_mentions_it():
 def test_a_prior_factor_of_1000_changes_odds_by_1000(m):
     # The R package adds it un-logged, once a dataset: the odds change by 2.7.
     synthesizer, release = two_gaussians()
-    plain = sr.attribute_risk(synthesizer, [release] * m).records["probability"]
+    plain = sr.attribute_risk(synthesizer, [release] * m, question="paper").records["probability"]
     factor = sr.attribute_risk(
-        synthesizer, [release] * m, intruder_prior=sr.TruthFactor(1000)
+        synthesizer, [release] * m, intruder_prior=sr.TruthFactor(1000), question="paper"
     ).records["probability"]
     odds = (factor / (1 - factor)) / (plain / (1 - plain))
     np.testing.assert_allclose(odds, 1000.0, rtol=1e-9)
@@ -123,8 +125,8 @@ def test_numerator_and_denominator_run_over_the_same_draws(estimator):
     plan = sr.Regression("b ~ x")
     many = sr.Synthesizer.from_draws(plan, data, draws)
     few = sr.Synthesizer.from_draws(plan, data, draws.iloc[:25])
-    one = sr.attribute_risk(many, release, n_draws=25, estimator=estimator)
-    two = sr.attribute_risk(few, release, estimator=estimator)
+    one = sr.attribute_risk(many, release, n_draws=25, estimator=estimator, question="paper")
+    two = sr.attribute_risk(few, release, estimator=estimator, question="paper")
     pd.testing.assert_frame_equal(one.records, two.records, check_exact=True)
 
 
@@ -135,7 +137,7 @@ def test_a_truth_of_zero_has_distinct_relative_guesses():
     draws = gaussian_draws(20, ("Intercept", "x"), (10.0, 1.0))
     synthesizer = sr.Synthesizer.from_draws(sr.Regression("b ~ x"), data, draws)
     release = data[["x"]].assign(b=10.0)
-    risk = sr.attribute_risk(synthesizer, release)
+    risk = sr.attribute_risk(synthesizer, release, question="paper")
     guesses = risk.joint(2)["b"].to_numpy()
     width = 0.1 * data["b"].std()
     np.testing.assert_allclose(guesses, np.linspace(-width, width, 11), atol=1e-12)
@@ -147,7 +149,9 @@ def test_a_truth_of_zero_has_distinct_relative_guesses():
 def test_a_truth_that_is_not_on_the_grid_takes_the_nearest_guess():
     # The R package's index becomes NA on an even grid.
     synthesizer, release = one_gaussian()
-    risk = sr.attribute_risk(synthesizer, release, guesses=sr.Interval(10, 5.0, 15.0))
+    risk = sr.attribute_risk(
+        synthesizer, release, guesses=sr.Interval(10, 5.0, 15.0), question="paper"
+    )
     even = np.linspace(5.0, 15.0, 10)
     for i in range(40):
         truth = synthesizer.data["b"].iloc[i]
@@ -166,7 +170,9 @@ def test_a_far_outlier_gives_finite_numbers(estimator):
     synthesizer = sr.Synthesizer.from_draws(sr.Regression("b ~ x"), data, draws)
     release = data[["x"]].assign(b=data["b"].to_numpy()[::-1])
     for guesses in (11, sr.Interval(11, -500.0, 500.0)):
-        risk = sr.attribute_risk(synthesizer, release, guesses=guesses, estimator=estimator)
+        risk = sr.attribute_risk(
+            synthesizer, release, guesses=guesses, estimator=estimator, question="paper"
+        )
         numbers = ["probability", "lift", "rank", "log_odds_range", "probability_b", "abs_diff_b"]
         assert np.isfinite(risk.records[numbers].to_numpy()).all()
         assert float(risk.joint(7).sum()) == pytest.approx(1.0, abs=1e-12)
@@ -178,11 +184,13 @@ def test_rank_is_by_index_and_ties_share_the_average():
     one_draw = gaussian_draws(1, ("Intercept", "x"), (10.0, 1.0))
     synthesizer = sr.Synthesizer.from_draws(sr.Regression("b ~ x"), data, one_draw)
     release = data[["x"]].assign(b=10.0)
-    risk = sr.attribute_risk(synthesizer, release)  # one draw: every guess is equally likely
+    risk = sr.attribute_risk(
+        synthesizer, release, question="paper"
+    )  # one draw: every guess is equally likely
     assert (risk.records["rank"] == 6.0).all()
     assert (risk.ranking(0)["rank"] == 6.0).all()
     synthesizer, release = one_gaussian()
-    risk = sr.attribute_risk(synthesizer, release)
+    risk = sr.attribute_risk(synthesizer, release, question="paper")
     ranking = risk.ranking(4)
     assert ranking["rank"].tolist() == list(range(1, 12))
     assert ranking.loc[ranking["is_truth"], "rank"].item() == risk.records.loc[4, "rank"]
@@ -200,7 +208,7 @@ def test_missing_values_are_an_error_or_on_request_dropped_or_a_level_and_counte
     dropped = sr.Synthesizer.from_draws(plan, data, draws, missing="drop")
     assert dropped.n_dropped == 2
     release = data[["x"]].assign(b=10.0)
-    risk = sr.attribute_risk(dropped, release)
+    risk = sr.attribute_risk(dropped, release, question="paper")
     assert list(risk.records.index) == [i for i in range(40) if i not in (1, 4)]
     assert any("2 confidential records" in note for note in risk.notes)
     assert any("2 rows of synthetic dataset 1" in note for note in risk.notes)
@@ -216,7 +224,7 @@ def test_every_dataset_may_come_from_its_own_draw():
     synthesizer, release = two_gaussians()
     other = release.assign(b=release["b"] + 1.0)
     log_of = {
-        name: np.log(sr.attribute_risk(synthesizer, data).joint(3).to_numpy())
+        name: np.log(sr.attribute_risk(synthesizer, data, question="paper").joint(3).to_numpy())
         for name, data in {"one": release, "other": other, "both": [release, other]}.items()
     }
     together = log_of["one"] + log_of["other"]

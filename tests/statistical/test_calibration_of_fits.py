@@ -88,6 +88,12 @@ def p_values(found):
     return chi2.sf(((counts - expected) ** 2 / expected).sum(axis=1), N_BINS - 1)
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_released(monkeypatch):
+    """Priors draw data whose predictors give the response away: no release could have them."""
+    monkeypatch.setattr("synrisk.synthesis.synthesizer.refuse_exact", lambda *_: None)
+
+
 @pytest.mark.parametrize("family", ["gaussian", "bernoulli", "categorical", "poisson"])
 def test_posteriors_are_calibrated(family):
     p = p_values(places(family))

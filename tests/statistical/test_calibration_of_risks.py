@@ -64,6 +64,7 @@ def evaluate(case, data, seed, m, prior, n_draws=400):
         records=[RECORD],
         diagnostics=False,
         executor="serial",
+        question="paper",
     )
 
 
@@ -163,7 +164,12 @@ def test_the_record_itself_does_not_matter_on_the_exact_path():
         fitted = sr.fit(plan, replaced, seed=1, n_draws=10, prior=prior)
         shifted = [dataset.assign(x=dataset["x"] - data["x"].mean()) for dataset in release]
         risk = sr.attribute_risk(
-            fitted, shifted, guesses=sr.Values(grid["b"]), records=[RECORD], diagnostics=False
+            fitted,
+            shifted,
+            guesses=sr.Values(grid["b"]),
+            records=[RECORD],
+            diagnostics=False,
+            question="paper",
         )
         found.append(risk.joint(RECORD).to_numpy())
     np.testing.assert_allclose(found, np.tile(found[0], (len(found), 1)), atol=1e-8)

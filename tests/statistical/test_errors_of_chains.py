@@ -58,7 +58,9 @@ def test_errors_of_chains_are_honest(shuffled):
         if shuffled:
             draws = draws.sample(frac=1.0, random_state=1, ignore_index=True)
         synthesizer = sr.Synthesizer.from_draws(PLAN, data, draws)
-        return sr.attribute_risk(synthesizer, release, executor="serial", joint="drop")
+        return sr.attribute_risk(
+            synthesizer, release, executor="serial", joint="drop", question="paper"
+        )
 
     assert 0.8 < ratio(evaluate) < 1.25
 
@@ -72,7 +74,7 @@ def test_errors_of_independent_stacks_are_honest():
         synthesizer = sr.Synthesizer.from_draws(PLAN, data, chains(rng, mean, sd))
         stack = chains(rng, given.mean(), given.std(), (400, 397))
         return sr.attribute_risk(
-            synthesizer, release, stacked=[stack], executor="serial", joint="drop"
+            synthesizer, release, stacked=[stack], executor="serial", joint="drop", question="paper"
         )
 
     assert 0.8 < ratio(evaluate) < 1.25
@@ -85,6 +87,8 @@ def test_shuffled_draws_of_unknown_chains_would_hide_their_error():
     def evaluate(rng):
         draws = chains(rng, mean, sd).sample(frac=1.0, random_state=1, ignore_index=True)
         synthesizer = sr.Synthesizer.from_draws(PLAN, data, draws[["Intercept"]])
-        return sr.attribute_risk(synthesizer, release, executor="serial", joint="drop")
+        return sr.attribute_risk(
+            synthesizer, release, executor="serial", joint="drop", question="paper"
+        )
 
     assert ratio(evaluate) < 0.7

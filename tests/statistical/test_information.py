@@ -34,6 +34,7 @@ def test_the_information_about_a_value(m):
             fitted.synthesize(m, seed=seed),
             guesses=sr.Additive(3, step, step),
             diagnostics=False,
+            question="paper",
         )
         log_p = np.log(risk.marginal("y").to_numpy())
         curvature.append(-(log_p @ [1.0, -2.0, 1.0]) / step**2)

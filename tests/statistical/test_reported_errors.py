@@ -46,7 +46,13 @@ def ratio(model, estimator, n_draws, chain=()):
     for seed in range(N_FITS):
         fitted = sr.fit(plan, data, seed=1000 + seed, n_draws=n_draws)
         risk = sr.attribute_risk(
-            fitted, release, estimator=estimator, guesses=5, executor="serial", joint="drop"
+            fitted,
+            release,
+            estimator=estimator,
+            guesses=5,
+            executor="serial",
+            joint="drop",
+            question="paper",
         )
         probabilities.append(risk.records["probability"])
         errors.append(risk.records["mcse"])
@@ -76,6 +82,7 @@ def probabilities_and_errors(plan, data, release, n_draws, seeds, records):
             release,
             records=records,
             executor="serial",
+            question="paper",
         ).records
         for seed in seeds
     ]
@@ -108,11 +115,15 @@ def test_reliable_numbers_are_within_their_errors_where_few_draws_count():
     plan = sr.Regression("o ~ " + " + ".join(data.columns[:21]), "bernoulli")
     long = sr.fit(plan, data, seed=77, n_draws=60_000)
     release = long.synthesize(1, seed=5)
-    true = sr.attribute_risk(long, release, diagnostics=False).records["probability"].to_numpy()
+    true = (
+        sr.attribute_risk(long, release, diagnostics=False, question="paper")
+        .records["probability"]
+        .to_numpy()
+    )
     off = []
     for seed in range(8):
         fitted = sr.fit(plan, data, seed=seed, n_draws=1000, executor="serial")
-        table = sr.attribute_risk(fitted, release, executor="serial").records
+        table = sr.attribute_risk(fitted, release, executor="serial", question="paper").records
         table = table.assign(off=np.abs(table["probability"] - true) > 4 * table["mcse"])
         off.append(table.loc[table["reliable"], "off"].mean())
     assert np.mean(off) < 0.004

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -16,6 +17,8 @@ import xarray as xr
 from synrisk.base.arrays import IntArray
 from synrisk.base.errors import OptionError, counted, got, listed, nearest
 from synrisk.base.notes import Count, Note, for_anyone
+from synrisk.base.workers import workers
+from synrisk.core.measures import JOINT, RecordMeasures
 from synrisk.core.summary import RiskArrays
 from synrisk.data.archive import intact, pack, unpack
 from synrisk.data.frames import TableLike
@@ -29,17 +32,21 @@ from synrisk.risk.doubts import Doubt
 from synrisk.risk.estimators.estimate import Finding
 from synrisk.risk.evaluation import Evaluation
 from synrisk.risk.evaluation_file import evaluation_from_contents, evaluation_to_contents
+from synrisk.risk.further_releases import further_releases
 from synrisk.risk.guesses import Grid
 from synrisk.risk.guesses.spaced import is_real
+from synrisk.risk.intruder_prior import Uniform
+from synrisk.risk.question import Question
 from synrisk.risk.release_checks import ReleaseChecks
 from synrisk.synthesis.synthesizer import Synthesizer
 from synrisk.utility import Utility
-from synrisk.verdict.criteria import Criteria
-from synrisk.verdict.verdict import Verdict, judge
+from synrisk.verdict.criteria import DEFAULT, Criteria
+from synrisk.verdict.verdict import CALLED, Verdict, judge
 
 ReportKind: TypeAlias = Literal["sharing", "inside"]
 
 _KIND = "an attribute risk"  # of file
+_NOUN = re.compile(r"[^\W\d_](?:[\w \-]{0,30}\w)?")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -105,14 +112,19 @@ class AttributeRisk:
     def records(self) -> pd.DataFrame:
         """A row a record: in the confidential data's order, or in that of ``records=``.
 
-        ``probability`` of the true values given the release, ``prior``, ``lift`` (the one over the
-        other), ``rank`` of the truth (1 is the most probable; ties share the average) with
-        ``rank_low`` and ``rank_high``, which Monte-Carlo error leaves open, ``n_guesses``,
+        ``before`` and ``after``: the probability that all true values are guessed, within the
+        tolerance, without the release and with it; ``gain``, what the release adds, with its
+        standard error ``gain_mcse``. The same numbers by the paper's names: ``probability`` (after)
+        with ``mcse``, ``prior`` (before); ``lift`` (the one over the other), ``rank`` of the truth
+        (1 is the most probable; ties share the average) with ``rank_low`` and ``rank_high``,
+        which Monte-Carlo error leaves open, ``n_guesses``,
         ``log_odds_range`` (the most that the release moved the log odds between two guesses) with
-        a bound on its standard error, ``mcse`` (the standard error of ``probability``), ``ess`` and
+        a bound on its standard error, and ``log_odds_range_99``, that among the guesses which the
+        models hold most probable, 99 % together; ``ess`` and
         ``khat`` (the effective number of draws at the record's worst guess, and the tail of their
-        weights there), ``reliable``; and for each synthesized variable V ``probability_V``,
-        ``prior_V``, ``mcse_V``, ``best_guess_V`` (by V's marginal) and ``abs_diff_V``, its distance
+        weights there), ``reliable``; and for each synthesized variable V ``before_V``,
+        ``after_V``, ``gain_V``, their errors, ``probability_V``, ``prior_V``, ``mcse_V``,
+        ``best_guess_V`` (by V's marginal) and ``abs_diff_V``, its distance
         from the truth (0 or 1 for unordered levels).
         """
         return self._records.copy()
@@ -159,7 +171,9 @@ class AttributeRisk:
         drawn = Drawn(self._evaluation, self._result, self._labels)
         return Plots(drawn, self._row, self._log_joint)
 
-    def verdict(self, criteria: Criteria) -> Verdict:
+    def verdict(
+        self, criteria: Criteria | None = None, *, further: int = 4, rows: str = CALLED
+    ) -> Verdict:
         """Return whether the release keeps the criteria: passed, failed, or cannot be judged.
 
         Records that were not evaluated (``records=``) count as undecided.
@@ -167,17 +181,120 @@ class AttributeRisk:
         Parameters
         ----------
         criteria
-            The limits: `Criteria`, `Criteria.from_toml` or `Criteria.named`.
+            The limits: `Criteria`, `Criteria.from_toml` or `Criteria.named`. By default the
+            release may add ten percentage points to the probability of the truth, of all variables
+            together and of each: ``Criteria(gain=0.1, variables=Criteria(gain=0.1))``.
+        further
+            So many other releases of the same fit are made and evaluated, for how gains vary over
+            releases; 0 does without.
+        rows
+            What the verdict calls records: "people", "households".
         """
-        return judge(
+        if isinstance(further, bool) or not isinstance(further, int) or further < 0:
+            raise OptionError("further must be a whole number from 0: releases beside this one.")
+        if not isinstance(rows, str) or not _NOUN.fullmatch(rows):
+            raise OptionError("rows is what records are called: a word such as 'people'.")
+        criteria = DEFAULT if criteria is None else criteria
+        judged = judge(
             criteria,
-            tables.record_measures(self._result, self._grids, self._labels),
+            self._measures,
             self._labels.records,
             self.release_check,
             self.synthesizer.n_records,
             self.n_datasets,
             self.doubts,
+            self._within,
+            rows,
         )
+        if not further:
+            return judged
+        return judged.beside(self._of_further(further))
+
+    @cached_property
+    def _measures(self) -> RecordMeasures:
+        return tables.record_measures(self._result, self._grids, self._labels)
+
+    @property
+    def _within(self) -> dict[str, str]:
+        """What counts as the truth, in words, by variable and for the joint."""
+        question = self._evaluation.question
+        if question is None:
+            return {}
+        words = {
+            name: question.tolerances[name].words(family)
+            for name, family in zip(self._labels.names, self._labels.families, strict=True)
+        }
+        if len(set(words.values())) == 1:
+            return {JOINT: next(iter(words.values())), **words}
+        each = listed(f"{name} {own or 'exactly'}" for name, own in words.items())
+        return {JOINT: f"({each})", **words}
+
+    def _of_further(self, n_releases: int) -> list[RecordMeasures]:
+        """Return the measures of further releases of the same fit; none where there can be none."""
+        if not self.fingerprints or self._evaluation.paired is not None:
+            return []
+        known = self.__dict__.setdefault("_further", {})
+        if n_releases not in known:
+            with workers(None).shared() as team:
+                found = further_releases(self._evaluation, self.fingerprints, n_releases, team)
+            known[n_releases] = [
+                tables.record_measures(one, self._grids, self._labels) for one in found
+            ]
+        measures: list[RecordMeasures] = known[n_releases]
+        return measures
+
+    def sensitivity(self, criteria: Criteria | None = None) -> pd.DataFrame:
+        """Return the verdict under other assumptions, without fitting anything anew.
+
+        A row each: as asked; a uniform prior; half the tolerance, and twice that. Columns are the
+        outcome of the limits (the checks of the release do not change), and the largest gain of
+        all variables together and of each.
+
+        Parameters
+        ----------
+        criteria
+            The limits, as in `verdict`.
+        """
+        question = self._evaluation.question
+        if question is None or not question.is_of_ranges:
+            raise OptionError(
+                "sensitivity is of guesses in a range (guesses='range'), which may be laid out "
+                "again for another tolerance."
+            )
+        criteria = DEFAULT if criteria is None else criteria
+        asked = {
+            "as asked": question,
+            "uniform prior": replace(question, prior=Uniform()),
+            "half the tolerance": question.within(0.5),
+            "twice the tolerance": question.within(2.0),
+        }
+        rows = {}
+        for name, other in asked.items():
+            measures = self._measures if other is question else self._asked_otherwise(other)
+            judged = judge(
+                criteria,
+                measures,
+                self._labels.records,
+                self.release_check,
+                self.synthesizer.n_records,
+                self.n_datasets,
+                self.doubts,
+            )
+            gains = {
+                "largest_gain" if of == JOINT else f"largest_gain_{of}": measures[of, "gain"].value
+                for of in (JOINT, *self._labels.names)
+            }
+            rows[name] = {"limits": judged.of_limits} | {k: v.max() for k, v in gains.items()}
+        return pd.DataFrame(rows).T.rename_axis("question").infer_objects()
+
+    def _asked_otherwise(self, question: Question) -> RecordMeasures:
+        evaluation = self._evaluation
+        grids = question.grids(self.synthesizer, evaluation.positions, self.n_datasets)
+        other = replace(evaluation, grids=grids, prior=question.prior, question=question, fitted={})
+        with_errors = self._result.errors is not None
+        with workers(None).shared() as team:
+            result = other.run(team, keep_joint=False, with_errors=with_errors)
+        return tables.record_measures(result, grids, self._labels)
 
     def report(
         self,
@@ -188,6 +305,7 @@ class AttributeRisk:
         synthetic: TableLike | Sequence[TableLike] | None = None,
         title: str | None = None,
         utility: Utility | None = None,
+        rows: str = CALLED,
     ) -> Path:
         """Write a report as one HTML file, and its facts as JSON beside it; return its path.
 
@@ -200,13 +318,15 @@ class AttributeRisk:
             below 10. ``"inside"``: everything, with the riskiest records by label, in files that
             their owner alone can read.
         criteria
-            The limits that the report opens with a verdict on; None opens it with plain numbers.
+            The limits that the report opens with a verdict on, as in `verdict`.
         synthetic
             The release that was evaluated, for pictures of its distributions and its hash.
         title
             The page's title.
         utility
             What `synrisk.utility` measured of the same release, for a section on it.
+        rows
+            What the report calls records: "people", "households".
         """
         if utility is not None:
             self._check_utility(utility)
@@ -219,10 +339,18 @@ class AttributeRisk:
             self.estimator,
             self.n_draws,
             self.n_datasets,
-            None if criteria is None else self.verdict(criteria),
+            self.verdict(criteria, rows=rows),
             utility,
+            None if kind == "sharing" else self._sensitivity(criteria),
+            rows,
         )
         return write_report(path, source, kind=kind, synthetic=synthetic, title=title)
+
+    def _sensitivity(self, criteria: Criteria | None) -> pd.DataFrame | None:
+        question = self._evaluation.question
+        if question is None or not question.is_of_ranges:
+            return None
+        return self.sensitivity(criteria)
 
     def _check_utility(self, utility: Any) -> None:
         if not isinstance(utility, Utility):
@@ -264,6 +392,20 @@ class AttributeRisk:
         """
         axis = self._labels.axis(variable)
         return tables.marginal_array(self._result, axis, self._grids, self._labels)
+
+    def considered(self, variable: str) -> pd.DataFrame | None:
+        """Return the range of values that each record's guesses stand for: for inside use.
+
+        Columns are ``low`` and ``high``, in the variable's units, and ``tolerance``, how far from
+        the truth a value counts as learnt; None where guesses are listed.
+        """
+        axis = self._labels.axis(variable)
+        question, tolerance = self._evaluation.question, self._grids[axis].tolerance
+        span = question and question.span(variable, self.synthesizer, self.n_datasets)
+        if not span:
+            return None
+        columns = {"low": span[0], "high": span[1], "tolerance": tolerance}
+        return pd.DataFrame(columns, index=self._labels.records)
 
     def probability_within(
         self, variable: str, radius: float, *, percent: bool = False
@@ -333,7 +475,7 @@ class AttributeRisk:
         meta, arrays = contents.meta["risk"], contents.arrays
         synthesizer = Synthesizer.from_contents(contents.meta, arrays, contents.table)
         evaluation, result = evaluation_from_contents(synthesizer, meta, arrays)
-        checks = meta["checks"] and unpack(ReleaseChecks, meta["checks"], arrays)
+        checks = meta["checks"] and ReleaseChecks.from_file(meta["checks"], arrays)
         return cls(
             dict(meta["estimator"]),
             meta["n_datasets"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -41,11 +41,12 @@ from synrisk.risk.estimators.choose import PAPER, estimators_of, prepare_all
 from synrisk.risk.estimators.estimate import Estimator, Finding
 from synrisk.risk.estimators.paper import Paired
 from synrisk.risk.evaluation import Evaluation, check_size
-from synrisk.risk.guesses import Grid, Guesses, Target, for_target, lay_out, strategies
+from synrisk.risk.guesses import Grid, lay_out
 from synrisk.risk.intruder_prior import Prior
-from synrisk.risk.intruder_prior import prior as resolve_prior
+from synrisk.risk.question import Question, QuestionName
 from synrisk.risk.release_checks import check_release
 from synrisk.synthesis.leaks import refuse_leaks
+from synrisk.synthesis.relations import Relation
 from synrisk.synthesis.release import Released, fingerprint, read_release
 from synrisk.synthesis.synthesizer import Synthesizer
 
@@ -61,8 +62,10 @@ def attribute_risk(
     synthesizer: Synthesizer,
     synthetic: TableLike | Sequence[TableLike],
     *,
-    guesses: Any = 11,
-    intruder_prior: Any = "uniform",
+    question: QuestionName = "release",
+    guesses: Any = None,
+    intruder_prior: Any = None,
+    tolerance: Any = None,
     n_draws: int | None = None,
     estimator: EstimatorName = "auto",
     stacked: Sequence[Any] | None = None,
@@ -82,14 +85,25 @@ def attribute_risk(
     synthetic
         The release: a synthetic dataset, or a list of them (frames, CSV or Parquet files). Any
         number and order of rows; only the columns that the plan uses are required.
+    question
+        ``"release"``, the question to sign a release by: guesses are ``"range"``, the prior
+        ``"mostly-model"``, and a value counts as learnt within a tenth of the truth. ``"paper"``,
+        the paper's: 11 guesses within ±10 % of the truth or every level, all equally likely, and
+        the truth alone counts. What is given below takes the place of these.
     guesses
-        A number of guesses (that many within ±10 % of the truth for a continuous variable, every
-        level or observed value for a discrete one), a strategy (`Relative`, `Additive`,
-        `Interval`, `Values`, `AllLevels`), or a dict by variable or a list of these.
+        ``"range"`` or a `Range`: every value in a range; a number of guesses (that many within
+        ±10 % of the truth for a continuous variable, every level or observed value for a discrete
+        one); a strategy (`Relative`, `Additive`, `Interval`, `Values`, `AllLevels`); or a dict by
+        variable or a list of these.
     intruder_prior
-        ``"uniform"``; ``"model"``, what an intruder who knows everybody else and the models
-        believes before the release; ``TruthFactor(k)``; or log probabilities over the joint grid:
-        an array ``(guess₁, …)`` for all records, or ``(record, guess₁, …)``.
+        ``"mostly-model"`` or ``MostlyModel(share)``: 0.9 of what an intruder who knows everybody
+        else and the models believes before the release, and 0.1 uniform over the range;
+        ``"model"``, that alone; ``"uniform"``; ``TruthFactor(k)``; or log probabilities over the
+        joint grid: an array ``(guess₁, …)`` for all records, or ``(record, guess₁, …)``.
+    tolerance
+        How near to the truth a value counts as learnt: a share of it (0.1), a `Tolerance`, or a
+        dict of these by variable. By default a tenth for guesses in a range, in the variable's own
+        units, and equality for levels, for counts below 10, and among listed guesses.
     n_draws
         Use the first so many posterior draws; None uses all.
     estimator
@@ -126,8 +140,7 @@ def attribute_risk(
     """
     asked = _check(
         synthesizer,
-        guesses=guesses,
-        intruder_prior=intruder_prior,
+        question=(question, guesses, intruder_prior, tolerance),
         n_draws=n_draws,
         estimator=estimator,
         with_stacks=stacked is not None,
@@ -143,7 +156,7 @@ def attribute_risk(
         checks = None
         if asked.diagnostics:
             with team.open() as opened:
-                checks = check_release(synthesizer, prepared.release, opened)
+                checks = check_release(synthesizer, prepared.release, opened, prepared.near)
     doubts = doubts_about(synthesizer, prepared.release, prepared.grids, asked.positions)
     if asked.diagnostics:
         _warn(findings(evaluation, result, checks, doubts))
@@ -174,8 +187,7 @@ class _Asked:
     synthesizer: Synthesizer
     method: str
     estimators: Sequence[Estimator]
-    strategies: Mapping[str, Guesses | int]
-    prior: Prior
+    question: Question
     positions: IntArray
     draws: tuple[Posterior, ...]
     keeping: str
@@ -209,8 +221,7 @@ class _Asked:
 def _check(
     synthesizer: Any,
     *,
-    guesses: Any,
-    intruder_prior: Any,
+    question: tuple[Any, Any, Any, Any],
     n_draws: Any,
     estimator: Any,
     with_stacks: bool,
@@ -240,19 +251,20 @@ def _check(
             "on_unreliable='fit' is for models made by synrisk.fit; draws that were made elsewhere "
             "cannot be fitted anew. Use 'flag'."
         )
-    prior = resolve_prior(intruder_prior)
-    if prior.needs_models and method == PAPER:
+    name, *given = question
+    asked = Question.of(name, synthesizer.plan.synthesized, *given)
+    if asked.prior.needs_models and method == PAPER:
         raise OptionError(
-            f"{setting('intruder_prior', 'model')} needs one table a model; use "
-            f"{setting('estimator', 'auto')} or 'importance'.",
+            "A prior that is made of the models needs one table a model; use "
+            f"{setting('estimator', 'auto')} or 'importance', or the paper's own question: "
+            f"{setting('question', 'paper')}.",
             about=place_of("intruder_prior"),
         )
     return _Asked(
         synthesizer,
         method,
         estimators_of(synthesizer, method, with_stacks=with_stacks),
-        strategies(guesses, synthesizer.plan.synthesized),
-        prior,
+        asked,
         chosen_records(records, synthesizer.data.index),
         _first_draws(synthesizer, n_draws, paired=method == PAPER),
         keeping,
@@ -263,27 +275,27 @@ def _check(
 
 @dataclass(frozen=True, repr=False)
 class _Prepared:
-    """The release, and the guesses with the prior over them."""
+    """The release, the guesses with the prior over them, and relations that tell much."""
 
     release: Sequence[Released]
     given_stacks: tuple[tuple[Posterior, ...], ...]
     grids: tuple[Grid, ...]
     prior: Prior
+    near: tuple[Relation, ...]
 
 
 def _prepare(asked: _Asked, synthetic: Any, stacked: Any, n_draws: int | None) -> _Prepared:
     """Read the release, refuse it where it gives values away, and lay out the guesses."""
     synthesizer, positions = asked.synthesizer, asked.positions
     release = read_release(synthesizer.confidential, synthetic)
-    refuse_leaks(synthesizer.confidential, release)
+    near = refuse_leaks(synthesizer.confidential, release, synthesizer.memory)
     given_stacks = () if stacked is None else _stacks(synthesizer, stacked, len(release), n_draws)
-    targets = [_target(synthesizer, name, positions) for name in synthesizer.plan.synthesized]
-    laid = [(for_target(asked.strategies[target.name], target), target) for target in targets]
+    laid = asked.question.targets(synthesizer, positions, len(release))
     shape = tuple(strategy.width(target) for strategy, target in laid)
     check_size(synthesizer, shape, asked.n_draws_used, paired=asked.is_paired)
     grids = tuple(lay_out(strategy, target) for strategy, target in laid)
-    prior = asked.prior.check(grids, positions, synthesizer.n_records)
-    return _Prepared(release, given_stacks, grids, prior)
+    prior = asked.question.prior.check(grids, positions, synthesizer.n_records)
+    return _Prepared(release, given_stacks, grids, prior, near)
 
 
 def _evaluate(
@@ -306,6 +318,7 @@ def _evaluate(
         prepared.grids,
         prepared.prior,
         asked.positions,
+        question=asked.question,
     )
     n_records = len(asked.positions)
     n_bytes = 8 * n_records * int(np.prod(evaluation.shape, dtype=np.float64))
@@ -427,18 +440,6 @@ def _stacks(
     first = tuple(tuple(draws.first(int(n_draws)) for draws in of_dataset) for of_dataset in read)
     _refuse_weightless(draws.log_weights for of_dataset in first for draws in of_dataset)
     return first
-
-
-def _target(synthesizer: Synthesizer, name: str, positions: IntArray) -> Target:
-    plan = synthesizer.plan
-    values = synthesizer.columns[name].astype(np.float64)
-    return Target(
-        synthesizer.schema.variables[name],
-        plan.regressions[plan.synthesized.index(name)],
-        values[positions],
-        values,
-        positions,
-    )
 
 
 def _note_on_stacks(

@@ -55,12 +55,13 @@ class Comparison:
     ----------
     table
         A row a release: ``n_datasets``; over records the mean ``prior``, ``probability``,
-        ``lift_mean``, ``lift_q95``, ``lift_max``, ``share_above_prior`` and
-        ``log_odds_range_q95``, the share ``reliable``; ``pmse_ratio``, ``specks``, ``overlap`` and
-        ``overlap_as_data`` (means; `Utility.summary`); ``verdict``, where there are criteria;
-        ``judged``, whether the risk can be judged ("yes", "no", "not checked", or "accepted": not
-        checked, and the criteria accept that), and ``why`` not. ``reliable`` is NaN where
-        Monte-Carlo errors are not known (``diagnostics=False``, the estimator "paper").
+        ``gain_q95``, ``gain_max``, ``lift_mean``, ``lift_q95``, ``lift_max``,
+        ``share_above_prior`` and ``log_odds_range_q95``, the share ``reliable``; ``pmse_ratio``,
+        ``specks``, ``overlap`` and ``overlap_as_data`` (means; `Utility.summary`); ``verdict``,
+        where there are criteria; ``judged``, whether the risk can be judged ("yes", "no", "not
+        checked", or "accepted": not checked, and the criteria accept that), and ``why`` not.
+        ``reliable`` is NaN where Monte-Carlo errors are not known (``diagnostics=False``, the
+        estimator "paper").
     risks, utilities
         The results by name.
     notes
@@ -119,7 +120,8 @@ def compare(
     propensity, parameters, seed
         As in `utility`.
     risk
-        Options of `attribute_risk` for the releases that come with a synthesizer.
+        Options of `attribute_risk` for the releases that come with a synthesizer, such as
+        ``{"question": "paper"}`` or ``{"tolerance": 0.05}``; by default the same as there.
     """
     given = _checked(releases)
     if criteria is not None and not isinstance(criteria, Criteria):
@@ -349,6 +351,8 @@ def _risk_row(risk: AttributeRisk) -> dict[str, Any]:
         "n_datasets": risk.n_datasets,
         "prior": records["prior"].mean(),
         "probability": records["probability"].mean(),
+        "gain_q95": records["gain"].quantile(0.95),
+        "gain_max": records["gain"].max(),
         "lift_mean": lift.mean(),
         "lift_q95": lift.quantile(0.95),
         "lift_max": lift.max(),
@@ -383,16 +387,18 @@ def _judged(checks: ReleaseChecks | None, *, accept: bool) -> dict[str, str]:
 
 def _reasons(checks: ReleaseChecks) -> list[str]:
     """Return each kind of failure once, with its variables and datasets."""
-    copied = [one.dataset for one in checks.copied_rows if one.are_too_many]
+    too_close = sorted({one.dataset for one in checks.close if one.is_too_close} - {0})
     too_far = [(one.variable, one.dataset) for one in checks.distances if one.is_too_far]
     too_near = [(one.variable, one.dataset) for one in checks.distances if one.is_too_near]
     too_often = [(one.variable, one.dataset) for one in checks.agreements if one.is_too_often]
     too_alike = [
         (one.variable, one.dataset) for one in checks.residual_correlations if one.are_too_alike
     ]
+    guessed = [one.dataset for one in checks.seed_trials if one.is_guessed]
     reasons = []
-    if copied:
-        reasons.append(f"Rows are copied from confidential records ({_datasets(copied)}).")
+    if any(one.is_too_close for one in checks.close):
+        where = _datasets(too_close) if too_close else "the datasets together"
+        reasons.append(f"Too close to confidential records ({where}).")
     if too_far:
         reasons.append(f"Does not look as if it came from the model of {_where(too_far)}.")
     if too_near:
@@ -410,6 +416,8 @@ def _reasons(checks: ReleaseChecks) -> list[str]:
         )
     if too_alike:
         reasons.append(f"Rows miss the mean as their records do, in {_where(too_alike)}.")
+    if guessed:
+        reasons.append(f"Made with a seed that people choose ({_datasets(guessed)}).")
     return reasons
 
 
@@ -461,8 +469,8 @@ def _fairness(risks: Mapping[str, AttributeRisk]) -> tuple[tuple[str, ...], tupl
         )
     elif any(_other_prior(risks[first], risks[name]) for name in others):
         notes.append(
-            "The releases differ in the guesses' prior probability, so compare their lifts rather "
-            "than their probabilities."
+            "The releases differ in what is believed before them, so compare gains and lifts "
+            "rather than probabilities."
         )
     return tuple(cautions), tuple(notes)
 
@@ -479,7 +487,13 @@ def _other_guesses(one: AttributeRisk, other: AttributeRisk) -> list[str]:
 
 
 def _guesses(risk: AttributeRisk, variable: str) -> Any:
-    """Return the guesses of each record in their order; those that a record lacks come first."""
+    """Return the guesses of each record in their order; those that a record lacks come first.
+
+    Of a range its ends: where it is looked at inside depends on the model.
+    """
+    considered = risk.considered(variable)
+    if considered is not None:
+        return considered.to_numpy()
     marginal = risk.marginal(variable)
     values, present = marginal["value"].to_numpy(), marginal.notnull().to_numpy()
     if values.dtype.kind in "fiu":

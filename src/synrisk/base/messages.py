@@ -21,6 +21,7 @@ _PLACES: dict[str, tuple[str | None, ...]] = {
     "id": ("data", "id"),
     "missing": ("data", "missing"),
     "types": ("data", "types", None),
+    "release": ("data", "release"),
     "engine": ("fit", "engine"),
     "guesses": ("risk", "guesses", None),
     "within": ("risk", "guesses", None, "within"),
@@ -28,9 +29,11 @@ _PLACES: dict[str, tuple[str | None, ...]] = {
     "estimator": ("risk", "estimator"),
     "n_draws": ("risk", "n_draws"),
     "rename": ("model", "rename", None),
+    "tolerance": ("risk", "tolerance", None),
+    "question": ("risk", "question"),
 }
 _ARRAYS = ("model",)  # tables that begin with [[…]]
-_BY_NAME = ("types", "guesses", "rename")  # dicts in Python
+_BY_NAME = ("types", "guesses", "rename", "tolerance")  # dicts in Python
 
 
 def place_of(name: str, of: str | None = None) -> Place:

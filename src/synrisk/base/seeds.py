@@ -15,11 +15,13 @@ import numpy as np
 
 from synrisk.base.errors import OptionError, got
 
+_SECRET_BITS = 128  # as many as a stream's key has
+
 
 def checked_seed(seed: Any) -> int:
-    """Return a seed that is a whole number, or one of the system's for None."""
+    """Return a seed that is a whole number, or for None a secret one of 128 bits."""
     if seed is None:
-        return secrets.randbits(63)
+        return secrets.randbits(_SECRET_BITS)
     if isinstance(seed, bool) or not isinstance(seed, numbers.Integral):
         raise OptionError(f"seed must be a whole number or None; got {got(seed)}.")
     return int(seed)
@@ -38,6 +40,11 @@ def stream(
     >>> a == stream(1, "synthesis", variable="Income", chunk=1).random()
     False
     """
-    words = "\x1f".join([str(int(seed)), stage, str(dataset), variable, str(chunk)])
+    words = str(int(seed)) + after_seed(stage, dataset, variable, chunk)
     key = hashlib.blake2b(words.encode(), digest_size=16).digest()
     return np.random.Generator(np.random.Philox(key=np.frombuffer(key, dtype=np.uint64)))
+
+
+def after_seed(stage: str, dataset: int, variable: str, chunk: int) -> str:
+    """Return what a stream is for, which stands behind the seed in the text of its key."""
+    return "".join("\x1f" + word for word in (stage, str(dataset), variable, str(chunk)))

@@ -267,12 +267,18 @@ class Nodes:
 
 
 def log_predictive_by_nodes(
-    block: ModelBlock, alone: Nodes, stacked: Sequence[Nodes], shape: tuple[int, ...]
-) -> FloatArray:
+    block: ModelBlock,
+    alone: Nodes,
+    stacked: Sequence[Nodes],
+    shape: tuple[int, ...],
+    *,
+    predicted: bool = True,
+) -> tuple[FloatArray, FloatArray]:
     """Return what `log_predictive` estimates, for a gaussian model, by nodes.
 
-    Where there are stacks, the sum over them of what it is given a stack less what it is alone. All
-    nodes have the same standardisation.
+    First the sum over stacks of what it is given a stack less what it is alone, then what it is
+    alone; ``(0, 0)`` where there are no stacks, or it is not to be `predicted`. All nodes have the
+    same standardisation.
     """
     from synrisk.core.kernels import NodeSets, exact_kernel
 
@@ -286,9 +292,10 @@ def log_predictive_by_nodes(
         alone.centre,
         alone.spread,
     )
-    out = np.empty(block.table_shape)
-    exact_kernel()(block.records(shape), nodes, out)
-    return out
+    ratios = np.empty(block.table_shape if stacked else (0, 0))
+    density = np.empty(block.table_shape if predicted else (0, 0))
+    exact_kernel()(block.records(shape), nodes, ratios, density)
+    return ratios, density
 
 
 def log_joint_paired(

@@ -33,7 +33,7 @@ class RecordMeasure:
     before, after
         The intruder's probability of the truth without and with the release.
     is_log
-        Whether rounding is judged by the number's own scale, as of a logarithm, or by the limit's.
+        Whether rounding is judged by the number's own scale, as of a difference, or by the limit's.
     """
 
     name: str
@@ -82,10 +82,17 @@ class RecordMeasures:
         return len(next(iter(self)).value)
 
 
-def probability_and_lift(
-    of: str, before: FloatArray, after: FloatArray, error: FloatArray, reliable: BoolArray
+def measures_of_truth(
+    of: str,
+    before: FloatArray,
+    after: FloatArray,
+    error: FloatArray,
+    error_of_gain: FloatArray,
+    reliable: BoolArray,
 ) -> Iterator[RecordMeasure]:
-    """Yield the probability of the truth, and how many times the release multiplied it."""
+    """Yield what the release adds to the probability of the truth, that itself, and their ratio."""
+    gain = after - before
+    yield RecordMeasure("gain", of, gain, error_of_gain, reliable, before, after, is_log=True)
     yield RecordMeasure("probability", of, after, error, reliable, before, after)
     with np.errstate(divide="ignore", invalid="ignore"):
         lift, of_lift = after / before, error / before

@@ -14,6 +14,7 @@ from synrisk.core.elimination import LOST, marginals_and_counts
 from synrisk.core.likelihood import cells_within
 
 TIE = 1e-9  # log posteriors closer than this are tied
+LIKELY = 0.99  # of what the models predict
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,6 +35,11 @@ class ErrorArrays:
         there; infinite and NaN where nothing was drawn.
     reliable
         Whether no model's weights are both uneven and heavy-tailed, and the error is known.
+    prior_mcse, gain_mcse
+        The standard errors of the prior probabilities, and of what the release adds to them, as
+        `mcse`; None where the prior is known: there they are 0 and `mcse`.
+    likely_range_mcse
+        A bound on the standard error of `likely_range`.
     """
 
     mcse: FloatArray
@@ -43,38 +49,55 @@ class ErrorArrays:
     ess: FloatArray
     khat: FloatArray
     reliable: BoolArray
+    prior_mcse: FloatArray | None = None
+    gain_mcse: FloatArray | None = None
+    likely_range_mcse: FloatArray | None = None
 
     @classmethod
-    def empty(cls, n_records: int, n_variables: int) -> ErrorArrays:
-        """Return arrays to be filled by `place`."""
+    def empty(cls, n_records: int, n_variables: int, *, from_models: bool) -> ErrorArrays:
+        """Return arrays to be filled by `place`; `from_models` tells whether the prior is."""
+        own = (n_records, 1 + n_variables)
         return cls(
-            np.empty((n_records, 1 + n_variables)),
+            np.empty(own),
             np.empty(n_records),
             np.empty(n_records),
             np.empty(n_records),
             np.empty(n_records),
             np.empty(n_records),
             np.empty(n_records, dtype=bool),
+            *((np.empty(own), np.empty(own), np.empty(n_records)) if from_models else ()),
         )
 
+    @property
+    def of_gain(self) -> FloatArray:
+        """The standard errors of what the release adds."""
+        return self.mcse if self.gain_mcse is None else self.gain_mcse
+
+    @property
+    def of_prior(self) -> FloatArray:
+        """The standard errors of the prior probabilities."""
+        return np.zeros_like(self.mcse) if self.prior_mcse is None else self.prior_mcse
+
     @classmethod
-    def none(cls, ranks: FloatArray, n_variables: int) -> ErrorArrays:
+    def none(cls, ranks: FloatArray, n_variables: int, *, from_models: bool) -> ErrorArrays:
         """Return those of exact numbers; `ranks` are what ties leave open, ``(record, 2)``."""
         n_records = len(ranks)
+        own = (n_records, 1 + n_variables)
         return cls(
-            np.zeros((n_records, 1 + n_variables)),
+            np.zeros(own),
             np.ascontiguousarray(ranks[:, 0]),
             np.ascontiguousarray(ranks[:, 1]),
             np.zeros(n_records),
             np.full(n_records, np.inf),
             np.full(n_records, np.nan),
             np.ones(n_records, dtype=bool),
+            *((np.zeros(own), np.zeros(own), np.zeros(n_records)) if from_models else ()),
         )
 
     @classmethod
     def unknown(cls, n_records: int, n_variables: int) -> ErrorArrays:
         """Return errors that were not estimated: NaN, and nothing known to be reliable."""
-        arrays = cls.empty(n_records, n_variables)
+        arrays = cls.empty(n_records, n_variables, from_models=True)
         for values in vars(arrays).values():
             values[...] = False if values.dtype == bool else np.nan
         return arrays
@@ -82,7 +105,8 @@ class ErrorArrays:
     def place(self, rows: slice, part: ErrorArrays) -> None:
         """Write the errors of the records `rows`."""
         for name, values in vars(part).items():
-            getattr(self, name)[rows] = values
+            if values is not None:
+                getattr(self, name)[rows] = values
 
 
 @dataclass(frozen=True, repr=False)
@@ -92,7 +116,7 @@ class RiskArrays:
     Attributes
     ----------
     probability, prior
-        Of the true cell of the joint grid, ``(record,)``.
+        That all variables are near the truth (`Grid.near`), ``(record,)``.
     rank
         Of the true cell, 1 the most probable; ties share the average.
     n_guesses
@@ -100,10 +124,10 @@ class RiskArrays:
     marginals
         For each variable the probability of each of its guesses, ``(record, guess)``.
     prior_marginals
-        The prior probability of each variable's true value, ``(record, variable)``.
+        The prior probability that each variable is near the truth, ``(record, variable)``.
     best
-        The index of the guess that is best by the marginal, ``(record, variable)``; of guesses
-        that tie, the first.
+        The index of the guess that is best by the marginal (where guesses integrate a density, by
+        that), ``(record, variable)``; of guesses that tie, the first.
     log_odds_range
         The largest less the smallest log likelihood among the guesses: the most that the release
         moved the odds between two of them.
@@ -111,6 +135,9 @@ class RiskArrays:
         Monte-Carlo errors, or None where they were not asked for.
     joint
         The log posterior over the joint grid, or None where it was not kept.
+    likely_range
+        As `log_odds_range`, among the guesses that have 99 % of what the models predict, the most
+        probable ones; None where the prior is not made of the models.
     """
 
     probability: FloatArray
@@ -123,12 +150,19 @@ class RiskArrays:
     log_odds_range: FloatArray
     errors: ErrorArrays | None
     joint: FloatArray | None
+    likely_range: FloatArray | None = None
 
     @classmethod
     def empty(
-        cls, n_records: int, shape: tuple[int, ...], *, keep_joint: bool, with_errors: bool
+        cls,
+        n_records: int,
+        shape: tuple[int, ...],
+        *,
+        keep_joint: bool,
+        with_errors: bool,
+        from_models: bool,
     ) -> RiskArrays:
-        """Return arrays to be filled by `place`."""
+        """Return arrays to be filled by `place`; `from_models` tells whether the prior is."""
         return cls(
             np.empty(n_records),
             np.empty(n_records),
@@ -138,8 +172,11 @@ class RiskArrays:
             np.empty((n_records, len(shape))),
             np.empty((n_records, len(shape)), dtype=np.int64),
             np.empty(n_records),
-            ErrorArrays.empty(n_records, len(shape)) if with_errors else None,
+            ErrorArrays.empty(n_records, len(shape), from_models=from_models)
+            if with_errors
+            else None,
             np.empty((n_records, *shape)) if keep_joint else None,
+            np.empty(n_records) if from_models else None,
         )
 
     def place(self, rows: slice, part: RiskArrays) -> None:
@@ -157,6 +194,8 @@ class RiskArrays:
             self.errors.place(rows, part.errors)
         if self.joint is not None and part.joint is not None:
             self.joint[rows] = part.joint
+        if self.likely_range is not None and part.likely_range is not None:
+            self.likely_range[rows] = part.likely_range
 
 
 def summarise_tables(
@@ -248,6 +287,8 @@ def summarise(
     truth: IntArray,
     shape: tuple[int, ...],
     *,
+    missed: FloatArray,
+    widths: FloatArray,
     keep: bool,
     with_ends: bool,
 ) -> tuple[RiskArrays, Extremes]:
@@ -264,6 +305,9 @@ def summarise(
         The index of the truth on every axis, ``(record, axis)``.
     shape
         The shape of the joint grid.
+    missed, widths
+        1 where a guess is not near the truth, and logs of what guesses stand for, ``(record, guess
+        of any axis)``; ``(0, 0)`` where the truth alone is near, and each guess stands for itself.
     keep
         Whether to keep the joint posterior.
     with_ends
@@ -296,6 +340,9 @@ def summarise(
         np.ascontiguousarray(log_prior),
         true_cell,
         np.ascontiguousarray(truth),
+        missed,
+        widths,
+        *_places(tuple((axis,) for axis in every), shape),
         starts,
         TIE,
         keep,
@@ -341,3 +388,80 @@ def _places(axes: tuple[tuple[int, ...], ...], shape: tuple[int, ...]) -> tuple[
         bases[k] = first + size * cells_within(tuple(range(last)), without, shape)
         first += math.prod(shape[axis] for axis in some)
     return bases, along
+
+
+@dataclass(frozen=True, repr=False)
+class MixedPrior:
+    """A prior that is mostly what the models predict, and what follows from it.
+
+    Attributes
+    ----------
+    log_prior
+        ``(record, cell)``.
+    model
+        What the models predict by themselves, ``(record, cell)``, or ``(0, 0)``.
+    likely_range, ends
+        The range of the log likelihood among the likely cells, and the cells at its ends.
+    """
+
+    log_prior: FloatArray
+    model: FloatArray
+    likely_range: FloatArray
+    ends: IntArray
+
+
+def mix_prior(
+    predicted: Sequence[FloatArray],
+    likelihood: Sequence[FloatArray],
+    axes: Sequence[tuple[int, ...]],
+    measure: FloatArray,
+    widths: FloatArray,
+    absent: FloatArray,
+    shape: tuple[int, ...],
+    share: float,
+    *,
+    with_model: bool,
+) -> MixedPrior:
+    """Return the prior that is `share` of what the models predict, and else uniform.
+
+    Parameters
+    ----------
+    predicted, likelihood, axes
+        Each model's log predictive densities and log likelihoods over its own grid, ``(record,
+        cell)``, and that grid's axes.
+    measure, widths, absent
+        Logs of what densities are multiplied by, logs of what guesses stand for, and 1 where a
+        record has no such guess, ``(record, guess of any axis)``.
+    shape
+        The shape of the joint grid.
+    share
+        Of the models.
+    with_model
+        Whether to keep what the models predict.
+    """
+    from synrisk.core.kernels import mixture_kernel
+
+    n_records, n_cells = len(measure), math.prod(shape)
+    out = MixedPrior(
+        np.empty((n_records, n_cells)),
+        np.empty((n_records, n_cells) if with_model else (0, 0)),
+        np.empty(n_records),
+        np.zeros((n_records, 2), dtype=np.int64),
+    )
+    mixture_kernel()(
+        np.concatenate(predicted, axis=1),
+        np.concatenate(likelihood, axis=1),
+        *_places(tuple(axes), shape),
+        measure,
+        widths,
+        absent,
+        *_places(tuple((axis,) for axis in range(len(shape))), shape),
+        shape[-1],
+        share,
+        LIKELY,
+        out.log_prior,
+        out.model,
+        out.likely_range,
+        out.ends,
+    )
+    return out

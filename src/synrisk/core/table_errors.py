@@ -50,6 +50,8 @@ class ErrorSets:
     normals
         Standard normals of the units, the sums of whose products have no error, ``(unit,
         parameter)``.
+    prior_signs
+        How the logs of the sums enter the log of what is predicted of a guess, ``(set, factor)``.
     predicts
         In which sets guesses have the exponent 1, whatever the record's is.
     uses_all
@@ -67,6 +69,7 @@ class ErrorSets:
     khat: FloatArray
     basis: FloatArray | None = None
     normals: FloatArray | None = None
+    prior_signs: FloatArray | None = None
     predicts: tuple[int, ...] = ()
     uses_all: bool = False
 
@@ -96,14 +99,18 @@ class ErrorSets:
             units.normals,
         )
 
-    def with_prediction(self) -> ErrorSets:
-        """Return these with what is predicted of a guess as one more factor of the posterior.
+    def with_prediction(self, *, is_weighted: bool) -> ErrorSets:
+        """Return these with the draws that tell what is predicted of a guess.
 
-        Where records have the exponent 1 that is one of the denominators, and takes it away.
+        Where records have the exponent 1 those are the denominator's; else one more set.
         """
+        prior_signs = np.zeros(self.signs.shape)
         if self.denominator is None:
-            return self
+            return replace(self, prior_signs=prior_signs)
         one, factor = self.denominator
+        if not is_weighted:
+            prior_signs[one, factor] = 1.0
+            return replace(self, prior_signs=prior_signs)
         signs = np.zeros((1, self.signs.shape[1]))
         signs[0, factor] = 1.0
 
@@ -117,7 +124,8 @@ class ErrorSets:
             log_v=extended(self.log_v),
             factors=extended(self.factors),
             khat=extended(self.khat),
-            signs=np.concatenate([self.signs, signs]),
+            signs=np.concatenate([self.signs, np.zeros_like(signs)]),
+            prior_signs=np.concatenate([prior_signs, signs]),
             predicts=(len(self.signs),),
         )
 
@@ -203,12 +211,18 @@ class ErrorSets:
         return (1.0 - own) * _EXPLAINED, np.ascontiguousarray(own / (n - 1) * form)
 
     def at_truth(self) -> FloatArray:
-        """Return each used unit's effect on the log likelihood of the truth, where w is 1."""
+        """Return each used unit's effect on the log likelihood of the truth, where w is 1.
+
+        And on the log of what is predicted of it, ``(2, unit)``.
+        """
         weights = self.factors * np.exp(self.log_v)[:, None, :]
-        weights *= (self.signs / weights.sum(axis=2))[:, :, None]
-        total = weights.sum(axis=(0, 1))
-        by_unit = np.add.reduceat(total, np.arange(0, len(total), self.unit_size))
-        return np.ascontiguousarray(by_unit[: self.n_used])
+        weights /= weights.sum(axis=2)[:, :, None]
+        prior_signs = np.zeros(self.signs.shape) if self.prior_signs is None else self.prior_signs
+        total = np.stack(
+            [(weights * by[:, :, None]).sum(axis=(0, 1)) for by in (self.signs, prior_signs)]
+        )
+        by_unit = np.add.reduceat(total, np.arange(0, total.shape[1], self.unit_size), axis=1)
+        return np.ascontiguousarray(by_unit[:, : self.n_used])
 
 
 def empty_totals(parts: Sequence[ErrorSets], block: ModelBlock) -> FloatArray:
@@ -228,6 +242,8 @@ class TableErrors:
         Of each target, ``(record, target)``.
     variance_from_truth
         Of the log likelihood of each cell against the truth's, ``(record, cell)``.
+    variance_with_prior
+        The same with what is predicted of the cell; None where the prior does not come from draws.
     ess, khat
         The smallest effective number of draws at a record's guesses, and the shape of the weights'
         tail there (NaN where the number is large enough to do without).
@@ -237,12 +253,14 @@ class TableErrors:
     variance_from_truth: FloatArray
     ess: FloatArray
     khat: FloatArray
+    variance_with_prior: FloatArray | None = None
 
 
 def table_errors(
     block: ModelBlock,
     sets: ErrorSets,
     within: FloatArray,
+    by_prior: FloatArray | None,
     totals: FloatArray,
     shape: tuple[int, ...],
     least_even: float,
@@ -255,7 +273,10 @@ def table_errors(
         The model.
     within
         The probability of each cell, and that part of it which lies within each target,
-        ``(record, cell, 1 + target)``.
+        ``(record, cell, 1 + target)``; or zeros and derivatives.
+    by_prior
+        The derivatives of targets in the log of what is predicted, in the same places; None where
+        the prior does not come from draws.
     totals
         The sums of the weights, ``(set, record, factor, cell)``.
     shape
@@ -271,7 +292,13 @@ def table_errors(
         np.empty((n_records, n_cells)),
         np.empty(n_records),
         np.empty(n_records),
+        None if by_prior is None else np.empty((n_records, n_cells)),
     )
+    given, n_given = sets, len(totals)
+    if by_prior is not None:
+        sets = sets.with_prediction(is_weighted=block.is_weighted)
+        n_more = len(sets.signs) - len(totals)  # their sums are as among the draws that are used
+        totals = np.concatenate([totals, np.full((n_more, *totals.shape[1:]), np.nan)])
     basis = sets.used_basis
     *used, used_factors = sets.used()
     error_kernel(sets.family)(
@@ -281,34 +308,41 @@ def table_errors(
         Draws(*used),
         used_factors,
         sets.signs,
+        np.zeros(sets.signs.shape) if sets.prior_signs is None else sets.prior_signs,
         np.isin(np.arange(len(sets.signs)), sets.predicts),
         sets.unit_size,
         sets.at_truth(),
         Matched(basis, *sets.credit(), _MOST_EXPLAINED),
         within,
+        np.zeros((0, 0, 0)) if by_prior is None else by_prior,
         totals,
         least_even,
         sets.khat,
         found.variance,
         found.variance_from_truth,
+        np.zeros((0, 0)) if found.variance_with_prior is None else found.variance_with_prior,
         found.ess,
         found.khat,
     )
     found.variance[:] *= _unbiased(sets.n_units, sets.n_used, len(basis))
     found.variance_from_truth[:] *= _unbiased(sets.n_units, sets.n_used, 0)
+    if found.variance_with_prior is not None:
+        found.variance_with_prior[:] *= _unbiased(sets.n_units, sets.n_used, 0)
     # A few draws have most of the error of an outlier: some would miss them.
     uneven = np.flatnonzero(found.ess < _EVEN_RECORD * sets.evenness * sets.n_draws)
     if len(uneven) and sets.n_used < sets.n_units:
         again = table_errors(
             block.part(uneven),
-            replace(sets, uses_all=True),
+            replace(given, uses_all=True),
             within[uneven],
-            np.ascontiguousarray(totals[:, uneven]),
+            None if by_prior is None else by_prior[uneven],
+            np.ascontiguousarray(totals[:n_given, uneven]),
             shape,
             least_even,
         )
         for name, values in vars(again).items():
-            getattr(found, name)[uneven] = values
+            if values is not None:
+                getattr(found, name)[uneven] = values
     return found
 
 

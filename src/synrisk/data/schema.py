@@ -7,6 +7,7 @@ Numeric variables become float64, factors int64 codes into their levels.
 from __future__ import annotations
 
 import contextlib
+import numbers
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,13 +34,15 @@ Label: TypeAlias = Hashable
 # One array a variable: float64 values of a numeric one, int64 codes of a factor.
 Columns: TypeAlias = Mapping[str, npt.NDArray[Any]]
 Missing: TypeAlias = Literal["error", "drop", "level"]
-Types: TypeAlias = Mapping[str, str | Sequence[Label]]
+Types: TypeAlias = Mapping[str, str | Sequence[Label] | tuple[float, float]]
 
 MISSING_LABEL = "(missing)"
 MISSING_POLICIES: tuple[Missing, ...] = get_args(Missing)
 _ABSENT, _UNKNOWN = -1, -2  # codes of a missing value and of a value that is not a level
 _CATEGORY_WORDS = ("category", "categorical", "factor")
 _NUMBER_WORDS = ("numeric", "number", "continuous", "count", "float", "int")
+_ENDS = 2
+_A_RANGE = either("a range (low, high)", "{ range = [low, high] }")
 _CONFIDENTIAL = "The confidential data"
 _MOST_ROWS = 5  # to be named in a message
 _MOST_NUMERIC_TEXT_LEVELS = 50  # text that reads as numbers is a factor up to so many levels
@@ -47,9 +50,16 @@ _MOST_NUMERIC_TEXT_LEVELS = 50  # text that reads as numbers is a factor up to s
 
 @dataclass(frozen=True)
 class Numeric:
-    """A variable whose values are numbers."""
+    """A variable whose values are numbers.
+
+    Attributes
+    ----------
+    bounds
+        The smallest and the largest value that somebody declared possible, without the data.
+    """
 
     name: str
+    bounds: tuple[float, float] | None = field(default=None, compare=False)
 
     def encode(self, values: pd.Series[Any], what: str, error: type[SynriskError]) -> FloatArray:
         """Return the values as float64, missing ones as NaN; they must be finite."""
@@ -173,8 +183,8 @@ def as_real_numbers(values: pd.Series[Any]) -> tuple[FloatArray, int]:
     if kinds.is_string_dtype(values.dtype) or kinds.is_object_dtype(values.dtype):
         with contextlib.suppress(TypeError, ValueError, OverflowError, ArithmeticError):
             plain = values.astype(object).map(lambda v: v if _is_scalar(v) else "no number")
-            numbers = pd.to_numeric(plain, errors="coerce")
-            as_float: FloatArray = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
+            coerced = pd.to_numeric(plain, errors="coerce")
+            as_float: FloatArray = coerced.to_numpy(dtype=np.float64, na_value=np.nan)
             return as_float, int((np.isnan(as_float) & known.to_numpy()).sum())
     return np.full(len(values), np.nan), int(known.sum())
 
@@ -193,12 +203,12 @@ def equal_rows(one: pd.Series[Any], other: pd.Series[Any], *, rtol: float = 0.0)
         return _equal_levels(one, other)
     gaps, other_gaps = one.isna().to_numpy(), other.isna().to_numpy()
     equal, known = gaps & other_gaps, ~(gaps | other_gaps)
-    numbers, n_text = as_real_numbers(_without_categories(one))
+    own, n_text = as_real_numbers(_without_categories(one))
     others, n_other_text = as_real_numbers(_without_categories(other))
     if n_text or n_other_text:
         equal[known] = one[known].astype(str).to_numpy() == other[known].astype(str).to_numpy()
     else:
-        equal[known] = np.isclose(numbers[known], others[known], rtol=rtol, atol=0.0)
+        equal[known] = np.isclose(own[known], others[known], rtol=rtol, atol=0.0)
     return np.asarray(equal, dtype=bool)
 
 
@@ -268,7 +278,7 @@ class Schema:
              "declared": variable.declared,
              "stated": [label_to_json(v) for v in variable.stated]}
             if isinstance(variable, Factor)
-            else {"name": name}
+            else {"name": name, "bounds": variable.bounds and list(variable.bounds)}
             for name, variable in self.variables.items()
         ]  # fmt: skip
         return {"variables": variables, "missing": self.missing}
@@ -284,7 +294,8 @@ class Schema:
                 stated = tuple(label_from_json(level) for level in entry.get("stated", ()))
                 variables[name] = Factor(name, levels, bool(entry["declared"]), stated)
             else:
-                variables[name] = Numeric(name)
+                bounds = entry.get("bounds")
+                variables[name] = Numeric(name, bounds and (float(bounds[0]), float(bounds[1])))
         return cls(variables, stored["missing"])
 
     def encode(
@@ -394,11 +405,14 @@ def check_types(types: Any, frame: pd.DataFrame) -> None:
         if isinstance(declared, str):
             if declared not in _CATEGORY_WORDS + _NUMBER_WORDS:
                 raise OptionError(
-                    f"{setting('types', of=name)} must be 'category', 'numeric', or a list of "
-                    f"levels (the first is the reference); got {declared!r}."
+                    f"{setting('types', of=name)} must be 'category', 'numeric', a list of "
+                    f"levels (the first is the reference), or {_A_RANGE}; got {declared!r}."
                 )
             if declared in _NUMBER_WORDS:
                 Numeric(name).numbers(frame[name], _CONFIDENTIAL, DataError)
+            continue
+        if is_range(declared):
+            _check_range(name, declared, frame[name])
             continue
         if len({label_key(level) for level in declared}) != len(declared) or len(declared) < 2:
             raise OptionError(f"{setting('types', of=name)}: give at least two levels, each once.")
@@ -416,14 +430,45 @@ def text_columns(types: Types | None) -> dict[str, list[str]]:
         levels = not isinstance(declared, str) and isinstance(declared, Sequence | np.ndarray)
         if not (isinstance(declared, str) or (levels and all(map(_is_label, declared)))):
             raise OptionError(
-                f"{setting('types', of=name)} must be 'category', 'numeric', or a list of levels; "
-                f"got {type(declared).__name__}."
+                f"{setting('types', of=name)} must be 'category', 'numeric', a list of levels, or "
+                f"{_A_RANGE}; got {type(declared).__name__}."
             )
     return {
         name: [] if isinstance(declared, str) else [label_key(level) for level in declared]
         for name, declared in (types or {}).items()
-        if not isinstance(declared, str) or declared in _CATEGORY_WORDS
+        if (declared in _CATEGORY_WORDS if isinstance(declared, str) else not is_range(declared))
     }
+
+
+def is_range(declared: object) -> bool:
+    """Tell whether `types` declares a range of numbers, (low, high): a tuple, no list of levels."""
+    return (
+        isinstance(declared, tuple)
+        and not isinstance(declared, LevelsOfData)
+        and len(declared) == _ENDS
+        and all(isinstance(end, numbers.Real) and not isinstance(end, bool) for end in declared)
+    )
+
+
+def _check_range(name: str, declared: Any, values: pd.Series[Any]) -> None:
+    """Raise if a declared range is none, or does not hold the column's values."""
+    low, high = map(float, declared)
+    if not -np.inf < low < high < np.inf:
+        raise OptionError(
+            f"{setting('types', of=name)}: a range is two finite numbers, low < high."
+        )
+    found = Numeric(name).numbers(values, _CONFIDENTIAL, DataError)
+    if np.isin(found[~np.isnan(found)], (low, high)).all():
+        raise OptionError(
+            f"{setting('types', of=name)}: a tuple of two numbers is a range, and the column holds "
+            "no other values; if they are levels, write them in a list."
+        )
+    n_outside = int(((found < low) | (found > high)).sum())
+    if n_outside:
+        raise OptionError(
+            f"{setting('types', of=name)}: {counted(n_outside, 'value')} of the confidential data "
+            "outside the declared range."
+        )
 
 
 def _is_label(value: object) -> bool:
@@ -434,6 +479,13 @@ def _settle(
     values: pd.Series[Any], declared: str | Sequence[Label] | None, forced: bool, missing: Missing
 ) -> Variable:
     name = str(values.name)
+    if is_range(declared) and declared is not None:
+        if forced:
+            raise OptionError(
+                f"{setting('types', of=name)} is a range, but its model makes {name!r} a factor; "
+                "list its levels."
+            )
+        return Numeric(name, (float(declared[0]), float(declared[1])))  # type: ignore[arg-type]
     if declared is not None and not isinstance(declared, str):
         stated = () if isinstance(declared, LevelsOfData) else tuple(declared)
         return _with_missing_level(Factor(name, tuple(declared), True, stated), values, missing)

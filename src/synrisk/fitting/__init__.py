@@ -17,7 +17,7 @@ from synrisk.fitting.regression import (
     fit_regression,
     moments_of_draws,
 )
-from synrisk.fitting.sigma_quadrature import Furthest, KnownGivenSigma
+from synrisk.fitting.sigma_quadrature import Furthest, KnownGivenSigma, Reach
 from synrisk.fitting.standardise import Rows, Standardisation, all_chunks
 from synrisk.fitting.sufficient_statistics import Sums
 
@@ -28,6 +28,7 @@ __all__ = [
     "FrozenRegression",
     "Furthest",
     "KnownGivenSigma",
+    "Reach",
     "Refit",
     "Rows",
     "Scales",

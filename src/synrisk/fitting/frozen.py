@@ -24,7 +24,7 @@ from synrisk.fitting.laplace import Fitted, NormalPrior, Problem, find_mode, lap
 from synrisk.fitting.normal_prior import GaussianPosterior
 from synrisk.fitting.nuts import nuts
 from synrisk.fitting.prior_scales import Scales
-from synrisk.fitting.sigma_quadrature import Furthest, KnownGivenSigma, quadrature
+from synrisk.fitting.sigma_quadrature import Furthest, KnownGivenSigma, Reach, quadrature
 from synrisk.fitting.standardise import Rows, Standardisation, all_chunks
 from synrisk.fitting.sufficient_statistics import Sums
 from synrisk.models.families import Family
@@ -151,7 +151,7 @@ class FrozenRegression:
         rows = self.rows([records])
         return Furthest.of(known, sums, rows, _worth_of(rows, executor))
 
-    def nodes(self, known: KnownGivenSigma, sums: Sums, furthest: Furthest, reach: float) -> Nodes:
+    def nodes(self, known: KnownGivenSigma, sums: Sums, furthest: Furthest, reach: Reach) -> Nodes:
         """Return an exact posterior as a sum over nodes of sigma.
 
         Parameters

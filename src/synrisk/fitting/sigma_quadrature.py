@@ -142,8 +142,19 @@ class Marginal:
     sd: float
 
 
+@dataclass(frozen=True)
+class Reach:
+    """How far a guess may lie from a record's truth, and from what the model expects there.
+
+    Both are bounds, on the model's scale.
+    """
+
+    from_truth: float
+    from_model: float = math.inf
+
+
 def quadrature(
-    known: KnownGivenSigma, sums: Sums, furthest: Furthest, reach: float, what: str
+    known: KnownGivenSigma, sums: Sums, furthest: Furthest, reach: Reach, what: str
 ) -> tuple[FloatArray, FloatArray]:
     """Return nodes of log sigma and the logs of their weights, which sum to one.
 
@@ -161,7 +172,7 @@ def quadrature(
     furthest
         Of the confidential records among them, from this posterior.
     reach
-        How far guesses may lie from the truth.
+        How far guesses may lie.
     what
         The model, for messages.
     """
@@ -288,11 +299,12 @@ class _Moves:
     left: float
 
     @classmethod
-    def of(cls, known: KnownGivenSigma, sums: Sums, furthest: Furthest, reach: float) -> _Moves:
+    def of(cls, known: KnownGivenSigma, sums: Sums, furthest: Furthest, reach: Reach) -> _Moves:
         log_sigma = known.log_sigma.mean
         mean = known.given(np.array([log_sigma]))[0][0]
         error, sigma2 = furthest.error, math.exp(2.0 * log_sigma)
-        inside = (error + math.sqrt(furthest.heaviest) * reach) ** 2
+        root = math.sqrt(furthest.heaviest)
+        inside = min(error + root * reach.from_truth, root * reach.from_model) ** 2
         total = sums.squared_errors(mean)
         out = error**2
         left = min(furthest.left, 1.0 - out / total)

@@ -19,7 +19,8 @@ from synrisk.models.formula import parser as formulas
 from synrisk.models.formula.transforms import Transform
 from synrisk.models.priors import PriorSpec, check_prior
 
-RESERVED = ("joint", "probability", "prior", "rank", "is_truth")
+RESERVED = ("joint", "probability", "prior", "rank", "is_truth", "mcse")
+_RESERVED_START = "mcse_"  # gain_mcse_V is the error of V, not what is learnt of mcse_V
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Regression:
         object.__setattr__(self, "transform", parsed.transform)
         if parsed.response in parsed.predictors:
             raise PlanError(f"{self.formula!r}: {parsed.response!r} is its own predictor.")
-        if parsed.response in RESERVED:
+        if parsed.response in RESERVED or parsed.response.startswith(_RESERVED_START):
             raise PlanError(
                 f"A synthesized variable cannot be called {parsed.response!r}, which names a "
                 "column of the results; rename it."

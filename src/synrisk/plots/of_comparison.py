@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 RISKS = {
     "log_odds_range_q95": "how far the release moves log odds\n(95 % quantile over records)",
+    "gain_q95": "what the release adds to the truth's\nprobability (95 % quantile over records)",
+    "gain_max": "the most that the release adds\nto a truth's probability",
     "lift_q95": "lift of the truth (95 % quantile over records)",
     "lift_mean": "mean lift of the truth over records",
     "lift_max": "largest lift of a record's truth",
@@ -67,8 +69,8 @@ class ComparisonPlots:
         ----------
         risk
             ``"log_odds_range_q95"``, which rises whichever way the release moved the intruder, or
-            ``"lift_q95"``, ``"lift_mean"``, ``"lift_max"``, ``"probability"``,
-            ``"share_above_prior"``: these also fall where the release was lucky.
+            ``"gain_q95"``, ``"gain_max"``, ``"lift_q95"``, ``"lift_mean"``, ``"lift_max"``,
+            ``"probability"``, ``"share_above_prior"``: these also fall where the release was lucky.
         utility
             ``"pmse_ratio"``, ``"specks"``, ``"overlap"`` or ``"overlap_as_data"``.
         ax

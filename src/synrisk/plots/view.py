@@ -17,9 +17,10 @@ from synrisk.core.summary import TIE, ErrorArrays, RiskArrays
 from synrisk.data.schema import Factor
 from synrisk.risk.evaluation import Evaluation
 from synrisk.risk.guesses import Grid
-from synrisk.risk.tables import Labels, difference, record_measures
+from synrisk.risk.tables import Labels, difference, near_truth, record_measures
 
 MEASURES = {
+    "gain": "gain (probability − prior)",
     "probability": "probability of the truth",
     "lift": "lift (probability / prior)",
     "log_odds_range": "range of log odds",
@@ -72,6 +73,13 @@ class Drawn:
         """The measures of risk by record."""
         return record_measures(self.result, self.grids, self.labels)
 
+    def is_of_range(self, axis: int) -> bool:
+        """Tell whether every number in a range is considered, not guesses that are listed."""
+        question, name = self.evaluation.question, self.labels.names[axis]
+        if question is None or not question.is_of_range(name):
+            return False
+        return self.labels.families[axis].all_values(self.labels.variables[axis]) is None
+
     def numbers(self, of: str) -> Numbers:
         """Return the numbers of the joint or of one variable."""
         result = self.result
@@ -82,12 +90,14 @@ class Drawn:
             )  # fmt: skip
         axis = self.labels.axis(of)
         grid = self.grids[axis]
-        marginal = result.marginals[axis]
-        at_truth = marginal[np.arange(len(marginal)), grid.truth]
+        density = result.marginals[axis]
+        if grid.log_widths is not None:
+            density = density * np.exp(-grid.log_widths)
+        at_truth = density[np.arange(len(density)), grid.truth]
         return Numbers(
-            at_truth,
+            near_truth(result, self.grids, axis),
             result.prior_marginals[:, axis],
-            _marginal_rank(marginal, at_truth, grid.present),
+            _marginal_rank(density, at_truth, grid.present),
             grid.present.sum(axis=1),
             self.errors.mcse[:, 1 + axis],
         )

@@ -18,7 +18,7 @@ import numpy as np
 
 from synrisk.base.arrays import FloatArray
 from synrisk.base.notes import Count, Note
-from synrisk.verdict.verdict import LEAST_SHARED
+from synrisk.verdict.verdict import CALLED, LEAST_SHARED
 
 FEW = f"fewer than {LEAST_SHARED}"
 LEAST_DESCRIBED = 100  # records of which a shared statistic or picture may be
@@ -51,11 +51,14 @@ class DisclosureRules:
         The number of confidential records.
     n_datasets
         The number of synthetic datasets.
+    rows
+        What records are called.
     """
 
     sharing: bool
     n_records: int
     n_datasets: int = 1
+    rows: str = CALLED
 
     @property
     def least_counted(self) -> int:
@@ -95,13 +98,13 @@ class DisclosureRules:
             return f"nearly all {self.n_records:,}"
         return f"{n:,}"
 
-    def people(self, n: int) -> str:
-        """Return how many people something is of, and that they are not all where they are not."""
+    def records(self, n: int) -> str:
+        """Return how many records something is of, and that they are not all where they are not."""
         if n == self.n_records:
-            return f"{self.size(n)} people"
+            return f"{self.size(n)} {self.rows}"
         if self.size(n) == f"{n:,}":
-            return f"the {n:,} people evaluated"
-        return f"the people evaluated ({self.size(n)})"
+            return f"the {n:,} {self.rows} evaluated"
+        return f"the {self.rows} evaluated ({self.size(n)})"
 
     def rounded(self, n: float, unit: float = 10.0) -> float:
         """Return a count as it is told: in tens, or larger units, where it is shared."""

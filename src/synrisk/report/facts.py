@@ -22,11 +22,11 @@ from synrisk.report.disclosure_control import FEW, DisclosureRules
 from synrisk.report.pictures import MOST_VARIABLES, pictures
 from synrisk.report.usefulness import usefulness
 from synrisk.risk.estimators.estimate import Finding
-from synrisk.risk.intruder_prior import FromModel, Prior, Table
+from synrisk.risk.intruder_prior import MostlyModel, Prior, Table
 from synrisk.risk.release_checks import Distance, ReleaseChecks
 from synrisk.synthesis.release import Released
 from synrisk.utility import Utility
-from synrisk.verdict.verdict import Verdict
+from synrisk.verdict.verdict import CALLED, Verdict
 
 N_RISKIEST = 20
 _LIBRARIES = (
@@ -58,6 +58,10 @@ class Source:
         Whether the criteria are kept, or None where there are none.
     utility
         How useful the release is, or None where that was not measured.
+    sensitivity
+        The verdict under other assumptions, for inside use; or None.
+    rows
+        What records are called.
     """
 
     drawn: Drawn
@@ -70,6 +74,8 @@ class Source:
     n_datasets: int
     verdict: Verdict | None
     utility: Utility | None = None
+    sensitivity: pd.DataFrame | None = None
+    rows: str = CALLED
 
 
 def collect(
@@ -82,7 +88,7 @@ def collect(
 ) -> dict[str, Any]:
     """Return all that the report says."""
     rules = DisclosureRules(
-        sharing, source.drawn.evaluation.synthesizer.n_records, source.n_datasets
+        sharing, source.drawn.evaluation.synthesizer.n_records, source.n_datasets, source.rows
     )
     facts: dict[str, Any] = {
         "title": title,
@@ -106,11 +112,24 @@ def collect(
         facts["utility"] = usefulness(source.utility, rules)
     if not sharing:
         facts["riskiest"] = _riskiest(source)
+        facts["sensitivity"] = _sensitivity(source)
     return facts
 
 
 def _verdict(verdict: Verdict, *, sharing: bool) -> dict[str, Any]:
-    return {**verdict.to_json(sharing=sharing), "sentences": verdict.sentences(sharing=sharing)}
+    marked = [{"mark": mark, "sentence": text} for mark, text in verdict.marked(sharing=sharing)]
+    return {**verdict.to_json(sharing=sharing), "marked": marked}
+
+
+def _sensitivity(source: Source) -> list[dict[str, Any]]:
+    """Return the verdict under other assumptions, a row each."""
+    table = source.sensitivity
+    if table is None:
+        return []
+    return [
+        {"question": str(name), **{str(key): value for key, value in row.items()}}
+        for name, row in table.to_dict(orient="index").items()
+    ]
 
 
 def _n_above(numbers: Numbers) -> int:
@@ -123,19 +142,19 @@ def _in_short(source: Source, rules: DisclosureRules) -> list[str]:
     n = len(numbers.probability)
     if not rules.describes(n):
         few = FEW if n < rules.least else f"fewer than {rules.least_described:,}"
-        return [f"Only {few} people were evaluated: no number about them can be shared."]
-    people = f"of {rules.people(n)}"
+        return [f"Only {few} {source.rows} were evaluated: no number about them can be shared."]
+    of_all = f"of {rules.records(n)}"
     what = "the true value" if len(source.drawn.labels.names) == 1 else "all the true values"
     before, after = number(rules.usual(numbers.prior)), number(rules.mean(numbers.probability))
     n_above, n_first = _n_above(numbers), int((numbers.rank == 1).sum())
     moved = (
         f"Before the release, {what} had a probability of {before} on average to an intruder who "
-        f"knows everybody else and the models; after it, {after}."
+        f"knows all other records and the models; after it, {after}."
     )
     return [
         moved,
-        f"For {rules.count(n_above, n)} {people} the release made {what} more probable.",
-        f"For {rules.count(n_first, n)} {people} the truth is the intruder's one best guess.",
+        f"For {rules.count(n_above, n)} {of_all} the release made {what} more probable.",
+        f"For {rules.count(n_first, n)} {of_all} the truth is the intruder's one best guess.",
     ]
 
 
@@ -148,7 +167,15 @@ def _evaluated(source: Source, rules: DisclosureRules) -> dict[str, Any]:
         "records": rules.size(n),
         "all_records": n == rules.n_records,
         "n_datasets": source.n_datasets,
+        "as_is": _as_is(source),
     }
+
+
+def _as_is(source: Source) -> list[str]:
+    """Return the columns that are released as they are: of this release, if it was looked at."""
+    looked_at = None if source.checks is None else source.checks.as_is
+    planned = source.drawn.evaluation.synthesizer.released_as_is
+    return list(planned if looked_at is None else looked_at)
 
 
 def _summary(source: Source, rules: DisclosureRules) -> list[dict[str, Any]]:
@@ -171,6 +198,7 @@ def _summary(source: Source, rules: DisclosureRules) -> list[dict[str, Any]]:
         }
         if not rules.sharing:
             row["max"] = float(numbers.probability.max())
+            row["max_gain"] = float((numbers.probability - numbers.prior).max())
         rows.append(row)
     return rows
 
@@ -206,10 +234,13 @@ def _intruder(source: Source) -> dict[str, Any]:
 
 
 def _prior(prior: Prior) -> str:
-    if isinstance(prior, FromModel):
+    if isinstance(prior, MostlyModel):
+        known = "what the models and all other records say about this one"
+        if prior.share == 1.0:
+            return f"Before the release the intruder believes {known}."
         return (
-            "Before the release the intruder believes what the models and everybody else's "
-            "records say about this person."
+            f"Before the release the intruder believes, by {prior.share:g}, {known}, and by "
+            f"{1.0 - prior.share:.3g} that any value in the range is as likely as any other."
         )
     if isinstance(prior, Table):
         return "Before the release the intruder believes a table of probabilities that was given."
@@ -226,6 +257,9 @@ def _guesses(source: Source, axis: int, rules: DisclosureRules) -> dict[str, Any
     """Return how one variable's guesses are laid out, in its own units."""
     drawn = source.drawn
     grid, name = drawn.grids[axis], drawn.labels.names[axis]
+    if drawn.is_of_range(axis):
+        # How many guesses there are would tell where a range ends that is read off the data.
+        return {"variable": name, "n_guesses": None, "lines": _of_range(source, axis, rules)}
     per_record = grid.present.sum(axis=1).astype(np.float64)
     usual, mean = rules.common(per_record), rules.mean(per_record)
     n_guesses = f"{usual:.0f}" if usual is not None else "–"
@@ -234,12 +268,25 @@ def _guesses(source: Source, axis: int, rules: DisclosureRules) -> dict[str, Any
     lines: list[str] = []
     family = drawn.labels.families[axis]
     if not grid.around_truth and not family.is_continuous and not grid.n_replaced:
-        lines.append("The same for every person: every level or value that was listed.")
+        lines.append("The same for every record: every level or value that was listed.")
     elif len(grid.values) < rules.least:
-        lines.append(f"Of {FEW} people: nothing is told.")
+        lines.append(f"Of {FEW} {source.rows}: nothing is told.")
     else:
         lines += _reach(source, axis, rules)
     return {"variable": name, "n_guesses": n_guesses, "lines": lines}
+
+
+def _of_range(source: Source, axis: int, rules: DisclosureRules) -> list[str]:
+    """Return which values are considered, and how near to the truth counts as learnt."""
+    drawn = source.drawn
+    grid, name, question = drawn.grids[axis], drawn.labels.names[axis], drawn.evaluation.question
+    ends = ""
+    if not rules.sharing:
+        ends = f", about {number(grid.values.min())} to {number(grid.values.max())}"
+    lines = [f"Every value in a range, the same for every person{ends}."]
+    near = question.tolerances[name].words(drawn.labels.families[axis]) if question else ""
+    lines.append(f"A value counts as learnt {f'{near} of the truth' if near else 'exactly'}.")
+    return lines
 
 
 def _reach(source: Source, axis: int, rules: DisclosureRules) -> list[str]:
@@ -250,11 +297,11 @@ def _reach(source: Source, axis: int, rules: DisclosureRules) -> list[str]:
     low = np.where(grid.present, grid.values, np.inf).min(axis=1)
     high = np.where(grid.present, grid.values, -np.inf).max(axis=1)
     if not grid.around_truth:
-        own = "The same range for every person"
+        own = "The same range for every record"
         n = len(truth)
         given_way = (
             f"The truth took the place of the nearest guess for {rules.count(grid.n_replaced, n)} "
-            f"of {rules.people(n)}."
+            f"of {rules.records(n)}."
         )
         if rules.sharing:  # its ends may be the least and the largest of the confidential values
             return [f"{own}, chosen without the truth.", given_way]
@@ -291,11 +338,11 @@ def _relative_to_truth(
         ratios = [rules.common(np.where(truth == 0, np.inf, end / truth)) for end in (low, high)]
     factors = sorted(ratio for ratio in ratios if ratio is not None and np.isfinite(ratio))
     if len(factors) == len(ratios):
-        return f"From {' to '.join(f'{f:.4g}' for f in factors)} times each person's own truth."
+        return f"From {' to '.join(f'{f:.4g}' for f in factors)} times each record's own truth."
     below, above = (rules.common(apart) for apart in (truth - low, high - truth))
     if below is not None and above is not None:
-        return f"From {number(below)} below to {number(above)} above each person's own truth."
-    return "About each person's own truth."
+        return f"From {number(below)} below to {number(above)} above each record's own truth."
+    return "About each record's own truth."
 
 
 def _diagnostics(source: Source, rules: DisclosureRules) -> list[dict[str, str]]:
@@ -321,16 +368,15 @@ def _release_check(source: Source, rules: DisclosureRules) -> dict[str, Any] | N
         }
         for one in source.checks.distances
     ]
-    copies = [
+    closeness = [
         {
-            "dataset": one.dataset,
-            "n_rows": f"{one.n_rows:,}",
-            "exact": rules.count(one.exact, one.n_rows),
-            "near": rules.count(one.near, one.n_rows),
-            "near_own": rules.count(int(one.near_own), one.n_rows),
-            "result": "too many: were rows copied?" if one.are_too_many else "as expected",
+            "compared": one.compared,
+            "dataset": one.dataset or "all together",
+            "n_compared": rules.size(one.n_compared),
+            "found": rules.count(one.found, one.n_compared),
+            "result": "too close: were records copied?" if one.is_too_close else "as expected",
         }
-        for one in source.checks.copied_rows
+        for one in source.checks.close
     ]
     agreement = [
         {
@@ -360,10 +406,12 @@ def _release_check(source: Source, rules: DisclosureRules) -> dict[str, Any] | N
     total = source.checks.total
     return {
         "failed": bool(source.checks.failures),
+        # To outsiders a guessable seed is an invitation to guess it.
+        "guessed": not rules.sharing and any(one.is_guessed for one in source.checks.seed_trials),
         "unchecked": bool(source.checks.unchecked),
         "distance": distance,
         "together_too_near": total is not None and total.is_too_near,
-        "copies": copies,
+        "closeness": closeness,
         "agreement": agreement,
         "residuals": residuals,
     }
@@ -403,10 +451,11 @@ def _versions() -> dict[str, str]:
 
 
 def _riskiest(source: Source) -> list[dict[str, Any]]:
-    """Return the records with the largest lift, by label."""
-    columns = ["probability", "prior", "lift", "rank", "n_guesses", "log_odds_range", "mcse"]
-    columns += [f"probability_{name}" for name in source.drawn.labels.names]
-    top = source.records.sort_values("lift", ascending=False, kind="stable").head(N_RISKIEST)
+    """Return the records to which the release adds most, by label."""
+    columns = ["before", "after", "gain", "gain_mcse", "lift", "rank", "n_guesses"]
+    columns += ["log_odds_range", "log_odds_range_99"]
+    columns += [f"gain_{name}" for name in source.drawn.labels.names]
+    top = source.records.sort_values("gain", ascending=False, kind="stable").head(N_RISKIEST)
     return [
         {
             "record": str(label),

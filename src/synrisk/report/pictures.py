@@ -26,7 +26,9 @@ def pictures(
     of_all = (JOINT,) if len(drawn.labels.names) == 1 else (JOINT, *names)
     made = [_probability(drawn.numbers(of), _said(drawn, of), rules) for of in of_all]
     made.append(_exceedance(drawn, of_all, rules))
-    made.append(_ranks(drawn.numbers(JOINT), _said(drawn, JOINT), rules))
+    # In a range guesses stand closer about the truth, and how many there are tells its ends.
+    if not any(map(drawn.is_of_range, range(len(drawn.grids)))):
+        made.append(_ranks(drawn.numbers(JOINT), _said(drawn, JOINT), rules))
     made += [_difference(drawn, axis, rules) for axis in range(len(names))]
     if release is not None:
         made += [_distribution(drawn, axis, release, rules) for axis in range(len(names))]
@@ -58,26 +60,44 @@ def _probability_bins(numbers: Numbers, rules: DisclosureRules) -> Bins | None:
 
 
 def _probability(numbers: Numbers, said: str, rules: DisclosureRules) -> dict[str, Any] | None:
+    if rules.common(numbers.prior) is None:
+        return _gain(numbers, said, rules)
     bins = _probability_bins(numbers, rules)
     if bins is None:
         return None
-    prior = rules.common(numbers.prior)
-    line = (
-        "the dashed line is the prior, the probability before the release"
-        if prior is not None
-        else "people's priors differ; the dashed line is their mean"
-    )
     return {
         "kind": "histogram",
         "title": f"Probability of the truth: {said}",
-        "caption": f"How to read it: each bar is a range of probabilities that an intruder gives "
-        f"the truth after the release, and its area the share of people there; {line}. To the "
-        "right of the line the release helped the intruder, to the left it misled.",
+        "caption": "How to read it: each bar is a range of probabilities that an intruder gives "
+        "the truth after the release, and its area the share of records there; the dashed line "
+        "is the prior, the probability before the release. To the right of the line the release "
+        "helped the intruder, to the left it misled.",
         "x": "posterior probability of the truth",
         "whole": False,
-        "y": "density of people",
+        "y": "density of records",
         "line": rules.usual(numbers.prior),
-        "line_label": "prior" if prior is not None else "mean prior",
+        "line_label": "prior",
+        **_json(bins, rules.size(len(numbers.probability))),
+    }
+
+
+def _gain(numbers: Numbers, said: str, rules: DisclosureRules) -> dict[str, Any] | None:
+    """Return what the release added, where every record has a prior of its own."""
+    bins = rules.bins(numbers.probability - numbers.prior, anchor=0.0)
+    if bins is None:
+        return None
+    return {
+        "kind": "histogram",
+        "title": f"What the release added: {said}",
+        "caption": "How to read it: each bar is a range of gains, the probability that an intruder "
+        "gives the truth after the release less that before, and its area the share of records "
+        "there. To the right of the dashed line the release helped the intruder, to the left it "
+        "misled.",
+        "x": "gain: probability of the truth after the release less before",
+        "whole": False,
+        "y": "density of records",
+        "line": 0.0,
+        "line_label": "nothing added",
         **_json(bins, rules.size(len(numbers.probability))),
     }
 
@@ -102,15 +122,15 @@ def _exceedance(
         )
     if not curves:
         return None
-    cut_off = " Curves end where too few people are left to be shown." if rules.sharing else ""
+    cut_off = " Curves end where too few records are left to be shown." if rules.sharing else ""
     return {
         "kind": "exceedance",
         "title": "How many are over a threshold",
         "caption": "How to read it: choose a lift on the horizontal axis, the factor by which the "
-        "release multiplied the probability of the truth; the curve shows the share of people "
+        "release multiplied the probability of the truth; the curve shows the share of records "
         f"whose lift is larger. At 1 the release told nothing.{cut_off}",
         "x": "lift: probability after the release over before",
-        "y": "share of people over it (log scale)",
+        "y": "share of records over it (log scale)",
         "n": rules.size(len(drawn.labels.records)),
         "curves": curves,
     }
@@ -129,10 +149,10 @@ def _ranks(numbers: Numbers, said: str, rules: DisclosureRules) -> dict[str, Any
         "title": f"Rank of the truth: {said}",
         "caption": "How to read it: the intruder's guesses are put in order, 1 the most probable; "
         "bars show where the truth stands. The dashed line is where it would stand on average if "
-        "the order were random; bars at the left are people whose truth is among the best guesses.",
+        "the order were random; bars at the left are those whose truth is among the best guesses.",
         "x": "rank of the truth among the guesses",
         "whole": True,
-        "y": "density of people",
+        "y": "density of records",
         "line": rules.usual((numbers.n_guesses + 1) / 2.0),
         "line_label": "if the order were random",
         **_json(bins, rules.size(len(numbers.rank))),
@@ -144,7 +164,7 @@ def _difference(drawn: Drawn, axis: int, rules: DisclosureRules) -> dict[str, An
     off = drawn.difference(axis)
     common = {
         "title": f"How far the best guess is off: {name}",
-        "y": "density of people",
+        "y": "density of records",
         "line": None,
     }
     if not family.is_ordered:
@@ -156,9 +176,9 @@ def _difference(drawn: Drawn, axis: int, rules: DisclosureRules) -> dict[str, An
         return {
             **common,
             "kind": "levels",
-            "caption": "How to read it: for how many people the most probable level is the truth.",
+            "caption": "How to read it: for how many records the most probable level is the truth.",
             "x": "the best guess is …",
-            "y": "share of people",
+            "y": "share of records",
             "n": rules.size(len(off)),
             "levels": ["the truth", "another level"],
             "confidential": shares,

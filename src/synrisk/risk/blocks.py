@@ -132,6 +132,8 @@ class RegressionEncoder:
         """Return log y! and the like, the Jacobian of the response, and widths of cells."""
         distribution, grid = self.regression.distribution, records.grids[self.own]
         measure = distribution.log_base(block.guesses)
+        if grid.log_widths is not None:  # on the model's scale
+            return np.asarray(measure + grid.log_widths)
         measure = measure + self.regression.transform.log_derivative(grid.values)
         if distribution.is_continuous:
             measure = measure + np.log(_widths(grid.values, grid.present))

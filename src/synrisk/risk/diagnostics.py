@@ -14,6 +14,7 @@ from synrisk.risk.doubts import Doubt
 from synrisk.risk.estimators.estimate import Finding
 from synrisk.risk.evaluation import Evaluation
 from synrisk.risk.release_checks import ReleaseChecks
+from synrisk.synthesis.relations import Relation
 
 _LARGE_ERROR = 0.5  # of the distance between probability and prior, over the records
 
@@ -66,6 +67,7 @@ def findings(
         found += _about_records(result, said=said, fitted=fitted)
     found += [doubt.finding() for doubt in doubts]
     if checks is not None:
+        of_seeds = [trial.failure for trial in checks.seed_trials if trial.failure is not None]
         found += [
             Finding(
                 for_inside(failure),
@@ -74,9 +76,29 @@ def findings(
                 is_failed_check=True,
             )
             for failure in checks.failures
+            if failure not in of_seeds
+        ]
+        found += [
+            Finding(
+                for_inside(failure),
+                for_anyone("The risk takes the random numbers of the synthesis for unknown."),
+                "Synthesize anew without a seed: a secret one is drawn.",
+                is_failed_check=True,
+            )
+            for failure in of_seeds
         ]
         found += _about_unchecked(checks)
+        found += [_about_relation(relation) for relation in checks.relations]
     return found
+
+
+def _about_relation(relation: Relation) -> Finding:
+    """Say that columns which are released as they are tell much of a variable."""
+    return Finding(
+        for_anyone(f"Columns that are released as they are tell much of {relation.variable}."),
+        for_anyone(f"For many records {relation}. The risk takes for known what its models use."),
+        "Leave such a column out, synthesize it too, or see that a model of the variable uses it.",
+    )
 
 
 def _about_unchecked(checks: ReleaseChecks) -> list[Finding]:

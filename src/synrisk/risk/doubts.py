@@ -75,6 +75,7 @@ def doubts_about(
         found += [
             _alone(synthesizer, model, grid, positions),
             _rounded(model, release, len(positions)),
+            _coarse(model, grid),
         ]
     return tuple(doubt for doubt in found if doubt is not None)
 
@@ -107,6 +108,19 @@ def _alone(synthesizer: Synthesizer, model: Model, grid: Grid, positions: IntArr
         + (f"list the levels of {name} (types)" if is_factor else f"list the guesses for {name}")
         + "; or merge rare ones with their neighbours.",
         alone,
+    )
+
+
+def _coarse(model: Model, grid: Grid) -> Doubt | None:
+    """Find a range that is too wide for its guesses to integrate the density over it."""
+    if not grid.is_coarse:
+        return None
+    name = model.response
+    return Doubt(
+        name,
+        f"the range of {name} is too wide for so few guesses: narrow it, or take more",
+        f"Give more guesses for {name} (Range(n=…)), or declare a narrower range.",
+        np.ones(len(grid.truth), dtype=bool),
     )
 
 

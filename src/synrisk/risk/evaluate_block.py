@@ -15,12 +15,21 @@ import numpy as np
 
 from synrisk.base.arrays import FloatArray
 from synrisk.base.chunks import ROWS
-from synrisk.core.summary import ErrorArrays, RiskArrays, summarise, summarise_tables
+from synrisk.core.summary import (
+    ErrorArrays,
+    MixedPrior,
+    RiskArrays,
+    mix_prior,
+    summarise,
+    summarise_tables,
+)
 from synrisk.core.table_errors import empty_totals
 from synrisk.risk.blocks import Encoder, RecordBlock
 from synrisk.risk.estimators.estimate import Estimate
 from synrisk.risk.estimators.paper import Paired
-from synrisk.risk.mcse import errors_of
+from synrisk.risk.guesses import Grid
+from synrisk.risk.intruder_prior import Prior
+from synrisk.risk.mcse import Near, errors_of
 
 _BLOCK_CELLS = 1 << 20  # of the joint grids of a block of records: 8 megabytes an array
 _LARGE_JOINT = 2_000  # cells; above, marginals by elimination are cheaper than the joint
@@ -49,15 +58,17 @@ class Evaluator:
         """Return records as the models see them."""
         return EncodedBlock(records, tuple(one.block(records) for one in self.encoders))
 
-    def eliminates(self, truth_factor: float | None) -> bool:
+    def eliminates(self, grids: Sequence[Grid], prior: Prior) -> bool:
         """Tell whether the joint is a large product of tables, which need not be built."""
         is_large = len(self.shape) > 1 and math.prod(self.shape) > _LARGE_JOINT
-        return is_large and self.paired is None and truth_factor is not None
+        is_product = self.paired is None and prior.truth_factor is not None
+        listed = all(grid.is_pointed and grid.log_widths is None for grid in grids)
+        return is_large and is_product and listed
 
-    def block_size(self, truth_factor: float | None, *, keep_joint: bool) -> int:
+    def block_size(self, grids: Sequence[Grid], prior: Prior, *, keep_joint: bool) -> int:
         """Return how many records make a block, by the largest table of a record."""
         cells = math.prod(self.shape)
-        if not keep_joint and self.eliminates(truth_factor):
+        if not keep_joint and self.eliminates(grids, prior):
             cells = max(math.prod(self.shape[axis] for axis in e.axes) for e in self.encoders)
         return min(ROWS, max(1, _BLOCK_CELLS // cells))
 
@@ -96,7 +107,7 @@ def evaluate(
     """
     if isinstance(block, RecordBlock):
         block = evaluator.encode(block)
-    if not evaluator.eliminates(block.records.prior.truth_factor):
+    if not evaluator.eliminates(block.records.grids, block.records.prior):
         return _by_joint(evaluator, block, keep_joint=keep_joint, with_errors=with_errors)
     result = _by_elimination(evaluator, block)
     if not keep_joint and not with_errors:
@@ -104,7 +115,11 @@ def evaluate(
     # The joint is built for a few records at a time.
     n_records = block.records.n_records
     built = RiskArrays.empty(
-        n_records, evaluator.shape, keep_joint=keep_joint, with_errors=with_errors
+        n_records,
+        evaluator.shape,
+        keep_joint=keep_joint,
+        with_errors=with_errors,
+        from_models=False,
     )
     size = max(1, _BLOCK_CELLS // math.prod(evaluator.shape))
     for first in range(0, n_records, size):
@@ -120,40 +135,76 @@ def evaluate(
 
 def log_prior(evaluator: Evaluator, block: EncodedBlock) -> FloatArray:
     """Return the log prior of a block of records, ``(record or 1, guess₁, …)``."""
-    records, shape = block.records, evaluator.shape
-
-    def log_predictive() -> FloatArray:
-        total = np.zeros((records.n_records, *shape))
-        for own, estimate, encoder in zip(
-            block.models, evaluator.estimates, evaluator.encoders, strict=True
-        ):
-            table = estimate.log_predictive(own, shape)
-            total += _broadcastable(table, encoder.axes, shape)
-            total += _broadcastable(encoder.log_measure(own, records), encoder.axes[-1:], shape)
-        return total
-
-    return records.prior.log_prior(records.grids, log_predictive)
+    prior = block.records.prior
+    if prior.needs_models:
+        tables = _log_tables(evaluator, block, [None] * len(block.models))
+        return _mixed(evaluator, block, tables, with_model=False).log_prior.reshape(
+            -1, *evaluator.shape
+        )
+    return prior.log_prior(block.records.grids)
 
 
-def _broadcastable(table: FloatArray, axes: tuple[int, ...], shape: tuple[int, ...]) -> FloatArray:
-    """Return a table over some axes so that it can be added to one over all."""
-    sizes = [n if axis in axes else 1 for axis, n in enumerate(shape)]
-    return table.reshape(len(table), *sizes)
+def _mixed(
+    evaluator: Evaluator,
+    block: EncodedBlock,
+    tables: Sequence[tuple[FloatArray, FloatArray | None]],
+    *,
+    with_model: bool,
+) -> MixedPrior:
+    """Return the prior that is mostly what the models predict."""
+    records = block.records
+    measures = [
+        encoder.log_measure(own, records)
+        for own, encoder in zip(block.models, evaluator.encoders, strict=True)
+    ]
+    order = np.argsort([encoder.axes[-1] for encoder in evaluator.encoders])
+    return mix_prior(
+        [predicted for _, predicted in tables if predicted is not None],
+        [likelihood for likelihood, _ in tables],
+        [encoder.axes for encoder in evaluator.encoders],
+        np.concatenate([measures[k] for k in order], axis=1),
+        _side_by_side([_widths_of(grid) for grid in records.grids]),
+        _side_by_side([~grid.present for grid in records.grids]),
+        evaluator.shape,
+        records.prior.model_share,
+        with_model=with_model,
+    )
+
+
+def _widths_of(grid: Grid) -> FloatArray:
+    return np.zeros(grid.values.shape) if grid.log_widths is None else grid.log_widths
+
+
+def _side_by_side(tables: Sequence[Any]) -> FloatArray:
+    return np.concatenate(tables, axis=1).astype(np.float64)
+
+
+def near_the_truth(records: RecordBlock) -> Near:
+    """Return where the truth of records is, and which guesses are near it."""
+    grids, none = records.grids, np.zeros((0, 0))
+    pointed = all(grid.is_pointed for grid in grids)
+    listed = all(grid.log_widths is None for grid in grids)
+    return Near(
+        np.ascontiguousarray(records.truth),
+        none if pointed else _side_by_side([~grid.near for grid in grids]),
+        none if listed else _side_by_side([_widths_of(grid) for grid in grids]),
+    )
 
 
 def _log_tables(
     evaluator: Evaluator, block: EncodedBlock, totals: Sequence[FloatArray | None]
-) -> list[FloatArray]:
-    return [
-        estimate.log_table(own, evaluator.shape, of_model)
-        for own, estimate, of_model in zip(block.models, evaluator.estimates, totals, strict=True)
-    ]
+) -> list[tuple[FloatArray, FloatArray | None]]:
+    """Return each model's log likelihood, and what it predicts where the prior is made of that."""
+    models = zip(block.models, evaluator.estimates, totals, strict=True)
+    if block.records.prior.needs_models:
+        return [one.log_both(own, evaluator.shape, to) for own, one, to in models]
+    return [(one.log_table(own, evaluator.shape, to), None) for own, one, to in models]
 
 
 def _by_elimination(evaluator: Evaluator, block: EncodedBlock) -> RiskArrays:
     """Evaluate a large product of tables without building it."""
     grids, shape = block.records.grids, evaluator.shape
-    tables = _log_tables(evaluator, block, [None] * len(block.models))
+    tables = [table for table, _ in _log_tables(evaluator, block, [None] * len(block.models))]
     axes = tuple(encoder.axes for encoder in evaluator.encoders)
     for own, table in zip(axes, tables, strict=True):
         absent = ~grids[own[-1]].present
@@ -183,36 +234,45 @@ def _by_joint(
         else None
         for estimate, own in zip(estimates, block.models, strict=True)
     ]
+    near, from_models = near_the_truth(block.records), block.records.prior.needs_models
     axes: list[tuple[int, ...]]
+    mixed = None
     if evaluator.paired is not None:
         tables, axes = [evaluator.paired.log_joint(block.models, shape)], [tuple(range(len(shape)))]
     else:
-        tables = _log_tables(evaluator, block, totals)
-        axes = [encoder.axes for encoder in evaluator.encoders]
-    prior = log_prior(evaluator, block)
+        both = _log_tables(evaluator, block, totals)
+        tables, axes = [table for table, _ in both], [one.axes for one in evaluator.encoders]
+        if from_models:
+            mixed = _mixed(evaluator, block, both, with_model=drawn)
+    prior = block.records.prior.log_prior(block.records.grids) if mixed is None else mixed.log_prior
     result, extremes = summarise(
         tables,
         axes,
         prior.reshape(len(prior), -1),
         truth,
         shape,
+        missed=near.missed,
+        widths=near.widths,
         keep=keep_joint or drawn,
         with_ends=drawn,
     )
+    if mixed is not None:
+        result = replace(result, likely_range=mixed.likely_range)
     if not with_errors:
         return result
-    errors = ErrorArrays.none(extremes.ranks, len(shape))
+    errors = ErrorArrays.none(extremes.ranks, len(shape), from_models=mixed is not None)
     if drawn:
         assert result.joint is not None  # noqa: S101 - it was asked for
         errors = errors_of(
             result.joint.reshape(len(truth), -1),
             extremes.ends,
-            truth,
+            near,
             shape,
             axes,
             block.models,
             estimates,
             totals,
-            prior_from_draws=block.records.prior.needs_models,
+            mixed,
+            block.records.prior.model_share,
         )
     return replace(result, errors=errors, joint=result.joint if keep_joint else None)

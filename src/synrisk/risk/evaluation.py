@@ -21,6 +21,7 @@ from synrisk.risk.estimators.paper import Paired
 from synrisk.risk.evaluate_block import EncodedBlock, Evaluator, evaluate, log_prior
 from synrisk.risk.guesses import Grid
 from synrisk.risk.intruder_prior import Prior
+from synrisk.risk.question import Question
 from synrisk.synthesis.release import Released
 from synrisk.synthesis.synthesizer import Synthesizer
 
@@ -49,6 +50,8 @@ class Evaluation:
         The evaluated records' positions in the confidential data.
     fitted
         For records that were fitted at each guess, their own estimates, by evaluated row.
+    question
+        What was asked; None in files of before it was kept.
     """
 
     synthesizer: Synthesizer
@@ -58,6 +61,7 @@ class Evaluation:
     prior: Prior
     positions: IntArray
     fitted: Mapping[int, tuple[Estimate, ...]] = field(default_factory=dict)
+    question: Question | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -104,11 +108,15 @@ class Evaluation:
         How the records are cut into blocks does not change a bit of the result.
         """
         n_records, evaluator = len(self.positions), self.evaluator
-        size = evaluator.block_size(self.prior.truth_factor, keep_joint=keep_joint)
+        size = evaluator.block_size(self.grids, self.prior, keep_joint=keep_joint)
         size = min(size, max(_LEAST_BLOCK, -(-n_records // workers.n)))
         parts = [slice(i, min(i + size, n_records)) for i in range(0, n_records, size)]
         result = RiskArrays.empty(
-            n_records, self.shape, keep_joint=keep_joint, with_errors=with_errors
+            n_records,
+            self.shape,
+            keep_joint=keep_joint,
+            with_errors=with_errors,
+            from_models=self.prior.needs_models,
         )
         task = partial(evaluate, evaluator, keep_joint=keep_joint, with_errors=with_errors)
         blocks: Sequence[RecordBlock | EncodedBlock]

@@ -18,6 +18,7 @@ from synrisk.risk.estimators.stacked import Stacked
 from synrisk.risk.evaluation import Evaluation
 from synrisk.risk.guesses import Grid
 from synrisk.risk.intruder_prior import Table, prior_from_json, prior_to_json
+from synrisk.risk.question import Question
 from synrisk.synthesis.synthesizer import Synthesizer
 
 _ESTIMATES: dict[str, type[Estimate]] = {
@@ -34,6 +35,7 @@ def evaluation_to_contents(
         arrays["table"] = evaluation.prior.log_probabilities
     meta = {
         "prior": prior_to_json(evaluation.prior),
+        "question": evaluation.question and evaluation.question.to_json(),
         "paired": evaluation.paired is not None,
         "grids": pack(evaluation.grids, arrays, "grid"),
         "estimates": pack(evaluation.estimates, arrays, "estimate", leave=(Family,)),
@@ -66,13 +68,16 @@ def evaluation_from_contents(
     fitted: dict[int, list[Estimate]] = {}
     for row, k, packed in meta["fitted"]:
         fitted.setdefault(row, list(estimates))[k] = estimate(k, packed)
+    prior = prior_from_json(meta["prior"], arrays.get("table"))
+    asked = meta.get("question")
     evaluation = Evaluation(
         synthesizer,
         estimates,
         Paired.of(estimates) if meta["paired"] else None,
         tuple(unpack(Grid, packed, arrays) for packed in meta["grids"]),
-        prior_from_json(meta["prior"], arrays.get("table")),
+        prior,
         arrays["positions"],
         {row: tuple(own) for row, own in fitted.items()},
+        asked and Question.from_json(asked, prior),
     )
     return evaluation, unpack(RiskArrays, meta["result"], arrays)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import numbers
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -20,7 +19,7 @@ from synrisk.risk.guesses.spaced import is_real
 _SUMS_TO_ONE = 1e-6  # how far a table's probabilities may be from summing to one
 
 
-class Prior(ABC):
+class Prior:
     """A prior over the joint grid; arrays are ``(record, guess₁, …, guess_K)``."""
 
     # Where all guesses but the truth are equally likely, how much more likely the truth is.
@@ -28,21 +27,16 @@ class Prior(ABC):
     # Whether it is made of the models' predictive densities, whose Monte-Carlo error it shares.
     needs_models: ClassVar[bool] = False
 
-    @abstractmethod
-    def log_prior(
-        self, grids: Sequence[Grid], log_predictive: Callable[[], FloatArray]
-    ) -> FloatArray:
+    # The share of what the models predict in it; the rest is uniform.
+    model_share: float = 0.0
+
+    def log_prior(self, grids: Sequence[Grid]) -> FloatArray:
         """Return normalised log probabilities of the guesses of a block of records.
 
-        The first axis may have length 1 where all records share them.
-
-        Parameters
-        ----------
-        grids
-            The records' guesses.
-        log_predictive
-            Returns the log of what the models predict of each record without it, up to a constant.
+        The first axis may have length 1 where all records share them. A prior that needs the models
+        is worked out with them, in the kernel.
         """
+        raise NotImplementedError
 
     def part(self, rows: slice) -> Prior:
         """Return what the intruder believes of some of the evaluated records."""
@@ -59,16 +53,16 @@ class Uniform(Prior):
 
     truth_factor: ClassVar[float | None] = 1.0
 
-    def log_prior(
-        self,
-        grids: Sequence[Grid],
-        log_predictive: Callable[[], FloatArray],
-    ) -> FloatArray:
-        """Return minus the log of the number of guesses."""
-        if all(grid.is_complete for grid in grids):
+    def log_prior(self, grids: Sequence[Grid]) -> FloatArray:
+        """Return the log of what each cell stands for, over all."""
+        if all(grid.is_complete and grid.log_widths is None for grid in grids):
             shape = tuple(grid.n_guesses for grid in grids)
             return np.full((1, *shape), -np.log(np.prod(shape, dtype=np.float64)))
-        return normalised(np.zeros((1,) * (len(grids) + 1)), joint_present(grids))
+        log_widths = np.zeros((1,) * (len(grids) + 1))
+        for axis, grid in enumerate(grids):
+            if grid.log_widths is not None:
+                log_widths = log_widths + _along(grid.log_widths, axis, len(grids))
+        return normalised(log_widths, joint_present(grids))
 
 
 @dataclass(frozen=True)
@@ -92,12 +86,13 @@ class TruthFactor(Prior):
         if not is_real(self.factor) or self.factor <= 0:
             raise PriorError("TruthFactor takes a positive number.")
 
-    def log_prior(
-        self,
-        grids: Sequence[Grid],
-        log_predictive: Callable[[], FloatArray],
-    ) -> FloatArray:
+    def log_prior(self, grids: Sequence[Grid]) -> FloatArray:
         """Return the log of `factor` at the truth and 0 elsewhere, normalised."""
+        if any(grid.log_widths is not None for grid in grids):
+            raise PriorError(
+                "TruthFactor weighs the truth against other guesses, and a range has no single "
+                "ones: use it with guesses that are listed, such as Relative or Values."
+            )
         present = joint_present(grids)
         log_odds = np.zeros(present.shape)
         log_odds[joint_truth(grids)] = np.log(self.factor)
@@ -105,21 +100,29 @@ class TruthFactor(Prior):
 
 
 @dataclass(frozen=True)
-class FromModel(Prior):
-    """What an intruder who knows everybody else believes before the release: p(guess | the rest).
+class MostlyModel(Prior):
+    """An intruder who knows everybody else, believes the models, and holds nothing impossible.
 
-    By the models' predictive densities (METHOD §6).
+    A share of p(guess | the rest) by the models' predictive densities (METHOD §6), and else uniform
+    over the range of the guesses.
+
+    Parameters
+    ----------
+    share
+        Of the models, above 0; 1 leaves nothing else.
     """
 
     needs_models: ClassVar[bool] = True
+    share: float = 0.9
 
-    def log_prior(
-        self,
-        grids: Sequence[Grid],
-        log_predictive: Callable[[], FloatArray],
-    ) -> FloatArray:
-        """Return what the models predict."""
-        return normalised(log_predictive(), joint_present(grids))
+    def __post_init__(self) -> None:
+        if not is_real(self.share) or not 0.0 < self.share <= 1.0:
+            raise PriorError("MostlyModel takes a share above 0 and up to 1, such as 0.9.")
+
+    @property
+    def model_share(self) -> float:  # type: ignore[override]
+        """The share of what the models predict."""
+        return float(self.share)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -163,11 +166,7 @@ class Table(Prior):
             )
         return checked
 
-    def log_prior(
-        self,
-        grids: Sequence[Grid],
-        log_predictive: Callable[[], FloatArray],
-    ) -> FloatArray:
+    def log_prior(self, grids: Sequence[Grid]) -> FloatArray:
         """Return the rows of the table."""
         return normalised(self.log_probabilities, joint_present(grids))
 
@@ -184,8 +183,8 @@ def prior_to_json(prior_: Prior) -> dict[str, Any]:
         return {"kind": "table"}
     if isinstance(prior_, Uniform):
         return {"kind": "uniform"}
-    if isinstance(prior_, FromModel):
-        return {"kind": "model"}
+    if isinstance(prior_, MostlyModel):
+        return {"kind": "model", "share": float(prior_.share)}
     raise FileError(f"A prior of type {type(prior_).__name__} cannot be saved.")
 
 
@@ -194,7 +193,7 @@ def prior_from_json(stored: Mapping[str, Any], table: Any) -> Prior:
     if stored["kind"] == "truth factor":
         return TruthFactor(stored["factor"])
     if stored["kind"] == "model":
-        return FromModel()
+        return MostlyModel(stored.get("share", 1.0))
     if stored["kind"] == "table":
         return Table(table)
     if stored["kind"] != "uniform":
@@ -203,15 +202,15 @@ def prior_from_json(stored: Mapping[str, Any], table: Any) -> Prior:
 
 
 def prior(spec: Any) -> Prior:
-    """Return the prior of ``"uniform"``, ``"model"``, an instance, or log probabilities."""
+    """Return the prior that somebody asked for."""
     if isinstance(spec, Prior):
         return spec
     if isinstance(spec, str):
-        if spec in ("uniform", "model"):
-            return Uniform() if spec == "uniform" else FromModel()
+        if spec in _NAMED:
+            return _NAMED[spec]
         raise PriorError(
-            "intruder_prior must be 'uniform', 'model', TruthFactor(k), or an array of log "
-            f"probabilities; got {spec!r}."
+            "intruder_prior must be 'mostly-model', 'model', 'uniform', MostlyModel(share), "
+            f"TruthFactor(k), or an array of log probabilities; got {spec!r}."
         )
     if isinstance(spec, numbers.Real):
         raise PriorError(
@@ -219,6 +218,13 @@ def prior(spec: Any) -> Prior:
             "other guess, say TruthFactor(k)."
         )
     return Table(spec)
+
+
+_NAMED: dict[str, Prior] = {
+    "mostly-model": MostlyModel(),
+    "model": MostlyModel(1.0),
+    "uniform": Uniform(),
+}
 
 
 def joint_present(grids: Sequence[Grid]) -> BoolArray:

@@ -123,7 +123,7 @@ def compare_rows(
     agreements: list[Agreement] = []
     residuals: list[Residuals] = []
     for number, dataset in enumerate(release, 1):
-        records, rows = _linked(synthesizer, dataset)
+        records, rows = linked(synthesizer, dataset)
         for model in synthesizer.models if len(rows) else ():
             family = model.regression.distribution
             if not family.is_continuous:
@@ -276,7 +276,7 @@ def _permuted_tail(own: FloatArray, theirs: FloatArray, rng: np.random.Generator
     return float(np.mean([own @ rng.permutation(theirs) >= least for _ in range(_N_PERMUTED)]))
 
 
-def _linked(synthesizer: Synthesizer, dataset: Released) -> tuple[IntArray, IntArray]:
+def linked(synthesizer: Synthesizer, dataset: Released) -> tuple[IntArray, IntArray]:
     """Return the records, and the rows that stand for them.
 
     By columns that are not synthesized, where these name most rows' record; else by place, where

@@ -8,31 +8,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from synrisk.base.arrays import FloatArray, IntArray
+from synrisk.base.arrays import BoolArray, FloatArray, IntArray
 from synrisk.core.likelihood import cells_within
-from synrisk.core.summary import TIE, ErrorArrays
+from synrisk.core.summary import TIE, ErrorArrays, MixedPrior
 from synrisk.fitting.psis import are_reliable
 from synrisk.risk.estimators.estimate import Estimate
 
 _CONFIDENCE = 1.96
+_KINDS = 3  # of targets: posterior, prior, and what the release adds
 
 
 def errors_of(
     log_posterior: FloatArray,
     ends: IntArray,
-    truth: IntArray,
+    near: Near,
     shape: tuple[int, ...],
     axes_of_models: Sequence[tuple[int, ...]],
     blocks: Sequence[Any],
     estimates: Sequence[Estimate],
     totals: Sequence[FloatArray | None],
-    *,
-    prior_from_draws: bool,
+    prior: MixedPrior | None,
+    share: float,
 ) -> ErrorArrays:
     """Return the Monte-Carlo errors of a block of records.
 
@@ -42,18 +43,19 @@ def errors_of(
         Over the joint grid, ``(record, cell)``.
     ends
         The cells with the smallest and the largest log likelihood, ``(record, 2)``.
-    truth
-        The index of the truth on every axis, ``(record, axis)``.
+    near
+        Where the truth is, and what is near it.
     shape
         The shape of the joint grid.
     axes_of_models, blocks, estimates, totals
         The models, and the sums of their draws' weights.
-    prior_from_draws
-        Whether the prior is the models' predictive density.
+    prior, share
+        The prior, where it is that share of what the models predict; else None.
     """
-    n_records = len(truth)
-    joint = _Joint(log_posterior, np.ascontiguousarray(truth), shape)
-    variance = np.zeros((n_records, 1 + len(shape)))
+    n_records, n_targets = len(near.truth), 1 + len(shape)
+    joint = _Joint(log_posterior, near, shape)
+    derivatives = None if prior is None else _Derivatives.of(joint, prior, share)
+    variance = np.zeros((n_records, n_targets * (1 if prior is None else _KINDS)))
     ess, khat = np.full(n_records, np.inf), np.full(n_records, np.nan)
     reliable = np.ones(n_records, dtype=bool)
     axes, of_posterior, of_likelihood = [], [], []
@@ -66,22 +68,145 @@ def errors_of(
             variance += np.nan
             _take_worse(ess, khat, *estimate.worst_weights())
             continue
-        for found in estimate.errors(block, shape, joint.within(own), sums):
-            of_model = found.with_prior() if prior_from_draws else found.alone
-            variance += of_model.variance
+        within, by_prior = joint.within(own), None
+        if derivatives is not None:
+            within, by_prior = derivatives.over(own, shape)
+        for found in estimate.errors(block, shape, within, by_prior, sums):
+            table = found.table
+            variance += table.variance
             axes.append(own)
-            of_posterior.append(of_model.variance_from_truth)
-            of_likelihood.append(found.alone.variance_from_truth)
-            _take_worse(ess, khat, found.alone.ess, found.alone.khat)
-            reliable &= are_reliable(found.alone.khat, found.alone.ess, found.n_draws)
+            both = table.variance_with_prior
+            of_posterior.append(table.variance_from_truth if both is None else both)
+            of_likelihood.append(table.variance_from_truth)
+            _take_worse(ess, khat, table.ess, table.khat)
+            reliable &= are_reliable(table.khat, table.ess, found.n_draws)
     low, high = joint.rank_bounds(axes, of_posterior)
-    range_mcse = np.zeros(n_records)
-    if axes:
-        range_mcse = joint.errors_at(ends, axes, of_likelihood).sum(axis=1)
     unknown = np.isnan(variance[:, 0])
     reliable &= ~unknown
-    low[unknown], high[unknown], range_mcse[unknown] = np.nan, np.nan, np.nan
-    return ErrorArrays(np.sqrt(variance), low, high, range_mcse, ess, khat, reliable)
+    low[unknown], high[unknown] = np.nan, np.nan
+
+    def of_range(cells: IntArray) -> FloatArray:
+        found = np.zeros(n_records)
+        if axes:
+            found = joint.errors_at(cells, axes, of_likelihood).sum(axis=1)
+        found[unknown] = np.nan
+        return found
+
+    sds = np.sqrt(variance)
+    errors = ErrorArrays(sds[:, :n_targets], low, high, of_range(ends), ess, khat, reliable)
+    if prior is None:
+        return errors
+    return replace(
+        errors,
+        prior_mcse=sds[:, n_targets : 2 * n_targets],
+        gain_mcse=sds[:, 2 * n_targets :],
+        likely_range_mcse=of_range(prior.ends),
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class Near:
+    """Where the truth is on every axis, what is near it, and what guesses stand for.
+
+    Attributes
+    ----------
+    truth
+        ``(record, axis)``.
+    missed, widths
+        1 where a guess is not near, and logs of what guesses stand for, ``(record, guess of any
+        axis)``; ``(0, 0)`` where the truth alone is near, and each guess stands for itself.
+    """
+
+    truth: IntArray
+    missed: FloatArray
+    widths: FloatArray
+
+    def cells(self, shape: tuple[int, ...]) -> BoolArray:
+        """Return which cells are near on each axis, ``(axis, record, cell)``."""
+        starts = np.cumsum([0, *shape])
+        found = []
+        for axis, size in enumerate(shape):
+            if len(self.missed):
+                near = self.missed[:, starts[axis] : starts[axis + 1]] == 0.0
+            else:
+                near = np.arange(size) == self.truth[:, axis, None]
+            found.append(_over_cells(near, axis, shape))
+        return np.stack(found)
+
+    def log_measure(self, shape: tuple[int, ...]) -> FloatArray:
+        """Return the log of what each cell stands for, ``(record, cell)``."""
+        starts = np.cumsum([0, *shape])
+        total = np.zeros((len(self.truth), math.prod(shape)))
+        for axis in range(len(shape)):
+            total += _over_cells(self.widths[:, starts[axis] : starts[axis + 1]], axis, shape)
+        return total
+
+
+def _over_cells(values: Any, axis: int, shape: tuple[int, ...]) -> Any:
+    """Return what belongs to the guesses of an axis for every cell, ``(record, cell)``."""
+    wide = [len(values), *(size if k == axis else 1 for k, size in enumerate(shape))]
+    return np.broadcast_to(values.reshape(wide), (len(values), *shape)).reshape(len(values), -1)
+
+
+@dataclass(frozen=True, repr=False)
+class _Derivatives:
+    """How probabilities change with the logs of cells, of the likelihood and of what is predicted.
+
+    The posterior is that of a prior s·p + (1 − s)·u with p normalised, so its log changes by
+    r = s·p/(s·p + (1 − s)·u) times that of p, less what normalises p. Targets are the posterior,
+    the prior, and the difference: each of all variables and of every one.
+
+    Attributes
+    ----------
+    likelihood, prior
+        ``(record, cell, target)``; what normalises p is not yet in the latter.
+    model
+        p, ``(record, cell)``.
+    """
+
+    likelihood: FloatArray
+    prior: FloatArray
+    model: FloatArray
+
+    @classmethod
+    def of(cls, joint: _Joint, prior: MixedPrior, share: float) -> _Derivatives:
+        p, posterior = prior.model, np.exp(joint.log_posterior)
+        near = joint.near.cells(joint.shape)
+        targets = [np.asarray(near.all(axis=0)), *near]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = np.where(p > 0, share * p / np.exp(prior.log_prior), 0.0)
+        after = np.stack([_derivatives(posterior, one) for one in targets], axis=2)
+        before = share * np.stack([_derivatives(p, one) for one in targets], axis=2)
+        nothing = np.zeros_like(after)
+        of_posterior = ratio[:, :, None] * after
+        return cls(
+            np.concatenate([after, nothing, after], axis=2),
+            np.concatenate([of_posterior, before, of_posterior - before], axis=2),
+            p,
+        )
+
+    def over(self, axes: tuple[int, ...], shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
+        """Return both summed over the cells of a model's table, zeros before the targets."""
+        others = tuple(1 + k for k in range(len(shape)) if k not in axes)
+
+        def summed(values: FloatArray) -> FloatArray:
+            n_records, n_targets = len(values), values.shape[2]
+            whole = values.reshape(n_records, *shape, n_targets).sum(axis=others)
+            return np.asarray(whole.reshape(n_records, -1, n_targets))
+
+        prior, model = summed(self.prior), summed(self.model[:, :, None])
+        prior -= model * self.prior.sum(axis=1)[:, None, :]
+        zeros = np.zeros((*prior.shape[:2], 1))
+        return (
+            np.concatenate([zeros, summed(self.likelihood)], axis=2),
+            np.concatenate([zeros, prior], axis=2),
+        )
+
+
+def _derivatives(probability: FloatArray, target: BoolArray) -> FloatArray:
+    """Return the derivatives of a target's probability in the logs of cells, ``(record, cell)``."""
+    inside = np.where(target, probability, 0.0)
+    return np.asarray(inside - inside.sum(axis=1, keepdims=True) * probability)
 
 
 def _take_worse(
@@ -98,12 +223,13 @@ class _Joint:
     """The posterior over the joint grid, and how models' tables lie in it."""
 
     log_posterior: FloatArray
-    truth: IntArray
+    near: Near
     shape: tuple[int, ...]
 
     @property
     def true_cell(self) -> IntArray:
-        return np.asarray(np.ravel_multi_index(tuple(self.truth.T), self.shape), dtype=np.int64)
+        truth = tuple(self.near.truth.T)
+        return np.asarray(np.ravel_multi_index(truth, self.shape), dtype=np.int64)
 
     def cells_of(self, axes: tuple[int, ...]) -> IntArray:
         """Return for each cell of the joint grid its cell in the table over `axes`."""
@@ -112,17 +238,21 @@ class _Joint:
     def within(self, axes: tuple[int, ...]) -> FloatArray:
         """Return the probability of each cell of a model's table, ``(record, cell, 1 + target)``.
 
-        First of all that is in it, then of what lies within each target: the true cell of the joint
-        grid, and each variable's true value.
+        First of all that is in it, then of what lies within each target: all variables near the
+        truth, and each of them.
         """
         from synrisk.core.kernels import target_probabilities_kernel
 
         n_axes = len(self.shape)
         n_cells = math.prod(self.shape[axis] for axis in axes)
-        out = np.zeros((len(self.truth), n_cells, 2 + n_axes))
-        sizes = np.array(self.shape)
+        out = np.zeros((len(self.near.truth), n_cells, 2 + n_axes))
         target_probabilities_kernel()(
-            self.log_posterior, self.true_cell, self.truth, sizes, self.cells_of(axes), out
+            self.log_posterior,
+            np.ascontiguousarray(self.near.truth),
+            self.near.missed,
+            np.array(self.shape),
+            self.cells_of(axes),
+            out,
         )
         return out
 
@@ -132,11 +262,12 @@ class _Joint:
         """Return the lowest and the highest rank of the truth that are left open."""
         from synrisk.core.kernels import rank_bounds_kernel
 
-        bounds = np.empty((len(self.truth), 2))
+        bounds = np.empty((len(self.near.truth), 2))
         flat, places = self._side_by_side(axes, variance_from_truth)
-        rank_bounds_kernel()(
-            self.log_posterior, self.true_cell, flat, places, _CONFIDENCE, TIE, bounds
-        )
+        log_density = self.log_posterior
+        if len(self.near.widths):
+            log_density = log_density - self.near.log_measure(self.shape)
+        rank_bounds_kernel()(log_density, self.true_cell, flat, places, _CONFIDENCE, TIE, bounds)
         return np.ascontiguousarray(bounds[:, 0]), np.ascontiguousarray(bounds[:, 1])
 
     def errors_at(

@@ -17,7 +17,7 @@ from synrisk.core.measures import (
     JOINT,
     RecordMeasure,
     RecordMeasures,
-    probability_and_lift,
+    measures_of_truth,
 )
 from synrisk.core.summary import TIE, ErrorArrays, RiskArrays
 from synrisk.data.schema import Variable
@@ -62,6 +62,11 @@ def record_table(result: RiskArrays, grids: tuple[Grid, ...], labels: Labels) ->
     rows = np.arange(len(labels.records))
     errors = result.errors or ErrorArrays.unknown(len(rows), len(grids))
     columns: dict[str, Any] = {
+        "before": result.prior,
+        "after": result.probability,
+        "gain": result.probability - result.prior,
+        "before_mcse": errors.of_prior[:, 0],
+        "gain_mcse": errors.of_gain[:, 0],
         "probability": result.probability,
         "prior": result.prior,
         "lift": result.probability / result.prior,
@@ -71,6 +76,8 @@ def record_table(result: RiskArrays, grids: tuple[Grid, ...], labels: Labels) ->
         "n_guesses": result.n_guesses,
         "log_odds_range": result.log_odds_range,
         "log_odds_range_mcse": errors.range_mcse,
+        "log_odds_range_99": _or_unknown(result.likely_range, len(rows)),
+        "log_odds_range_99_mcse": _or_unknown(errors.likely_range_mcse, len(rows)),
         "mcse": errors.mcse[:, 0],
         "ess": errors.ess,
         "khat": errors.khat,
@@ -79,8 +86,14 @@ def record_table(result: RiskArrays, grids: tuple[Grid, ...], labels: Labels) ->
     for axis, grid in enumerate(grids):
         name, best = labels.names[axis], result.best[:, axis]
         guess, truth = grid.values[rows, best], grid.values[rows, grid.truth]
-        columns[f"probability_{name}"] = result.marginals[axis][rows, grid.truth]
-        columns[f"prior_{name}"] = result.prior_marginals[:, axis]
+        before, after = result.prior_marginals[:, axis], near_truth(result, grids, axis)
+        columns[f"before_{name}"] = before
+        columns[f"after_{name}"] = after
+        columns[f"gain_{name}"] = after - before
+        columns[f"before_mcse_{name}"] = errors.of_prior[:, 1 + axis]
+        columns[f"gain_mcse_{name}"] = errors.of_gain[:, 1 + axis]
+        columns[f"probability_{name}"] = after
+        columns[f"prior_{name}"] = before
         columns[f"mcse_{name}"] = errors.mcse[:, 1 + axis]
         columns[f"best_guess_{name}"] = labels.decode(axis, guess)
         columns[f"abs_diff_{name}"] = difference(labels.families[axis], guess, truth)
@@ -92,7 +105,9 @@ def record_measures(result: RiskArrays, grids: tuple[Grid, ...], labels: Labels)
     rows = np.arange(len(labels.records))
     errors = result.errors or ErrorArrays.unknown(len(rows), len(grids))
     reliable, joint = errors.reliable, (result.prior, result.probability)
-    measures = [*probability_and_lift(JOINT, *joint, errors.mcse[:, 0], reliable)]
+    measures = [
+        *measures_of_truth(JOINT, *joint, errors.mcse[:, 0], errors.of_gain[:, 0], reliable)
+    ]
     measures.append(
         RecordMeasure(
             "log_odds_range",
@@ -104,11 +119,23 @@ def record_measures(result: RiskArrays, grids: tuple[Grid, ...], labels: Labels)
             is_log=True,
         )
     )
-    for axis, grid in enumerate(grids):
-        before, after = result.prior_marginals[:, axis], result.marginals[axis][rows, grid.truth]
-        error = errors.mcse[:, 1 + axis]
-        measures += probability_and_lift(labels.names[axis], before, after, error, reliable)
+    for axis, name in enumerate(labels.names):
+        before, after = result.prior_marginals[:, axis], near_truth(result, grids, axis)
+        of_errors = (errors.mcse[:, 1 + axis], errors.of_gain[:, 1 + axis])
+        measures += measures_of_truth(name, before, after, *of_errors, reliable)
     return RecordMeasures(measures)
+
+
+def near_truth(result: RiskArrays, grids: tuple[Grid, ...], axis: int) -> FloatArray:
+    """Return the probability that a variable is near the truth."""
+    grid, marginal = grids[axis], result.marginals[axis]
+    if grid.is_pointed:
+        return np.asarray(marginal[np.arange(len(marginal)), grid.truth])
+    return np.asarray(np.where(grid.near, marginal, 0.0).sum(axis=1))
+
+
+def _or_unknown(values: FloatArray | None, n_records: int) -> FloatArray:
+    return np.full(n_records, np.nan) if values is None else values
 
 
 def difference(family: Family, guess: FloatArray, truth: FloatArray) -> FloatArray:
@@ -134,12 +161,12 @@ def summary_table(
     columns = {"joint": joint}
     for axis, grid in enumerate(grids):
         marginal, best = result.marginals[axis], result.best[:, axis]
-        at_truth = marginal[rows, grid.truth]
-        n_as_good = (marginal >= at_truth[:, None] * (1.0 - TIE)).sum(axis=1)
+        density = marginal if grid.log_widths is None else marginal * np.exp(-grid.log_widths)
+        n_as_good = (density >= density[rows, grid.truth][:, None] * (1.0 - TIE)).sum(axis=1)
         guess, truth = grid.values[rows, best], grid.values[rows, grid.truth]
         columns[labels.names[axis]] = pd.DataFrame(
             {
-                "probability": at_truth,
+                "probability": near_truth(result, grids, axis),
                 "prior": result.prior_marginals[:, axis],
                 "is_best": n_as_good == 1,
                 "abs_diff": difference(labels.families[axis], guess, truth),

@@ -21,11 +21,11 @@ from rich.table import Table
 from synrisk.base.errors import FileError, OptionError, SynriskError, one_of
 from synrisk.data.frames import read_table
 from synrisk.data.output_files import write_whole
-from synrisk.study.file import POLICIES, REPORT_KINDS, kinds_of, no_policy, read_study
-from synrisk.study.run import Done, report, run
+from synrisk.study.file import REPORT_KINDS, kinds_of, no_policy, read_study
+from synrisk.study.run import Done, report, run, seeds_of
 from synrisk.study.templates import APPLICATIONS, application_text, guessed_text, sample_text
 from synrisk.utility import Utility
-from synrisk.verdict.criteria import Criteria
+from synrisk.verdict.criteria import Criteria, policy_names
 from synrisk.verdict.verdict import FAILED, UNJUDGED, Verdict
 
 WRONG_INPUT, INTERNAL, INTERRUPTED = 2, 70, 130
@@ -196,6 +196,13 @@ def init(
 @_guarded
 def run_study(
     study: Annotated[Path, typer.Argument(help="The study file.", metavar="STUDY")],
+    seed_from: Annotated[
+        Path | None,
+        typer.Option(
+            "--seed-from",
+            help="The manifest.json of an earlier run: the same data again, by its secret seed.",
+        ),
+    ] = None,
     quiet: Quiet = False,
 ) -> int:
     """Run a study: fit, synthesize, evaluate the risk, judge it, and write a folder.
@@ -206,9 +213,12 @@ def run_study(
     but report.html is for inside use, and readable by its owner alone. A second run replaces what
     the first one wrote.
 
-    Example: synrisk run mystudy/study.toml
+    Examples: synrisk run mystudy/study.toml; synrisk run mystudy/study.toml --seed-from
+    mystudy/results/manifest.json
     """
-    done = run(read_study(study), progress=not quiet)
+    read = read_study(study)
+    seeds = None if seed_from is None else seeds_of(seed_from, read)
+    done = run(read, seeds=seeds, progress=not quiet)
     if not quiet:
         _tell(done)
     return _code(done.verdict)
@@ -230,7 +240,7 @@ def make_report(
     ] = None,
     policy: Annotated[
         str | None,
-        typer.Option("--policy", "-p", help="A policy of that file, or a built-in one: cell-of-5."),
+        typer.Option("--policy", "-p", help="A policy of that file, or a built-in one: p-percent."),
     ] = None,
     title: Annotated[str | None, typer.Option("--title", "-t", help="Another title.")] = None,
     quiet: Quiet = False,
@@ -245,7 +255,7 @@ def make_report(
     if criteria is not None:
         limits = Criteria.from_toml(criteria, policy)
     elif policy is not None:
-        if policy not in POLICIES:
+        if policy not in policy_names():
             raise OptionError(f"--policy: {no_policy(policy)} Yours: --criteria policies.toml.")
         limits = Criteria.named(policy)
     kinds = () if kind is None else kinds_of(kind)

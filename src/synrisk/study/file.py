@@ -20,21 +20,31 @@ from synrisk.data.toml import Section, read_settings
 from synrisk.models.families import RoundedGaussian
 from synrisk.models.plan import Plan, Regression
 from synrisk.models.priors import PRIORS, Conjugate, Exponential, Normal
-from synrisk.risk.guesses import Additive, AllLevels, Interval, Relative, Values
-from synrisk.risk.intruder_prior import TruthFactor
+from synrisk.risk.guesses import (
+    Additive,
+    AllLevels,
+    Interval,
+    Range,
+    Relative,
+    Tolerance,
+    Values,
+)
+from synrisk.risk.intruder_prior import MostlyModel, TruthFactor
+from synrisk.risk.question import QUESTIONS
 from synrisk.synthesis.synthesizer import EngineName
 from synrisk.utility import MODELS, PARAMETERS, tree_maker
-from synrisk.verdict.criteria import KEYS, Criteria
+from synrisk.verdict.criteria import DEFAULT, KEYS, Criteria, policy_names
+from synrisk.verdict.verdict import CALLED
 
 Made = TypeVar("Made")
 Given = ParamSpec("Given")
 
 SAMPLES = ("households",)
-POLICIES = ("cell-of-5", "cell-of-11")  # built in
 REPORT_KINDS = ("sharing", "inside", "both")
 FORMATS = ("csv", "parquet")
 _TOP = (
     "title",
+    "rows",
     "seed",
     "output",
     "data",
@@ -53,9 +63,9 @@ _EVEN: dict[str, tuple[Any, tuple[str, ...]]] = {
     "interval": (Interval, ("low", "high", "within")),
 }
 _GUESSES = (
-    'must be a number, "all levels", or one of { relative = 11, below = 0.1, above = 0.1 }, '
-    "{ additive = 11, below = 5, above = 5 }, { interval = 11, low = 0, high = 100 }, "
-    "{ values = [1, 2, 3] }."
+    'must be "range", a number, "all levels", or one of { range = [0, 100] }, '
+    "{ relative = 11, below = 0.1, above = 0.1 }, { additive = 11, below = 5, above = 5 }, "
+    "{ interval = 11, low = 0, high = 100 }, { values = [1, 2, 3] }."
 )
 
 
@@ -71,13 +81,15 @@ class Study:
         Its settings, which know their lines.
     title
         What the report is called.
+    rows
+        What records are called: "records", or "people" where they are.
     seed
         The seed of fit and synthesis; None takes one from the system.
     output
         The folder that is written.
     data
         The file of the confidential data, or the name of a built-in sample.
-    id, types, missing, drop
+    id, types, missing, drop, release
         As in `synrisk.fit`; `drop` are columns to be left out of everything.
     regressions, draws, rename
         The plan; the files of draws that were made elsewhere, if they were, and other names for
@@ -99,6 +111,7 @@ class Study:
     path: Path
     top: Section
     title: str
+    rows: str
     seed: int | None
     output: Path
     data: Path | str
@@ -106,6 +119,7 @@ class Study:
     types: Mapping[str, Any]
     missing: Missing
     drop: tuple[str, ...]
+    release: tuple[str, ...]
     regressions: tuple[Regression, ...]
     draws: tuple[Path, ...] | None
     rename: Mapping[str, Mapping[str, str]]
@@ -116,7 +130,7 @@ class Study:
     files: tuple[Path, ...] | None
     risk: Mapping[str, Any]
     utility: Mapping[str, Any] | None
-    criteria: Criteria | None
+    criteria: Criteria
     kinds: tuple[str, ...]
 
 
@@ -180,6 +194,7 @@ def read_study(path: str | os.PathLike[str]) -> Study:
         path=source,
         top=top,
         title=title,
+        rows=top.text("rows") or CALLED,
         seed=top.whole("seed", least=None),
         output=_output(top, folder),
         data=_data(data, folder),
@@ -187,6 +202,7 @@ def read_study(path: str | os.PathLike[str]) -> Study:
         types=_types(data),
         missing=cast("Missing", data.choice("missing", MISSING_POLICIES, "error")),
         drop=tuple(data.texts("drop") or ()),
+        release=tuple(data.texts("release") or ()),
         regressions=regressions,
         draws=draws,
         rename=rename,
@@ -209,8 +225,8 @@ def kinds_of(kind: str) -> tuple[str, ...]:
 
 def no_policy(name: str) -> str:
     """Say that no policy of this name is built in."""
-    built_in = listed(POLICIES)
-    return f"There is no policy {name!r}.{nearest(name, POLICIES)} Built in: {built_in}."
+    built_in = listed(policy_names())
+    return f"There is no policy {name!r}.{nearest(name, policy_names())} Built in: {built_in}."
 
 
 def _file(section: Section, folder: Path, name: str, *keys: str | int) -> Path:
@@ -235,7 +251,7 @@ def _output(top: Section, folder: Path) -> Path:
 
 
 def _data(section: Section, folder: Path) -> Path | str:
-    section.refuse_unknown(("file", "sample", "id", "types", "missing", "drop"))
+    section.refuse_unknown(("file", "sample", "id", "types", "missing", "drop", "release"))
     name, sample = section.text("file"), section.text("sample")
     if (name is None) == (sample is None):
         section.refuse(
@@ -250,13 +266,24 @@ def _data(section: Section, folder: Path) -> Path | str:
 
 def _types(data: Section) -> dict[str, Any]:
     types = data.section("types")
+    found: dict[str, Any] = {}
     for name, declared in types.values.items():
         levels = isinstance(declared, list) and all(
             isinstance(one, str | int) and not isinstance(one, bool) for one in declared
         )
-        if not isinstance(declared, str) and not levels:
-            types.refuse('must be "category", "numeric", or a list of levels.', name)
-    return dict(types.values)
+        if isinstance(declared, dict):
+            own = types.section(name)
+            own.refuse_unknown(("range",))
+            if "range" not in declared:
+                own.refuse("lacks range = [low, high].")
+            found[name] = _within(own, "range")
+        elif isinstance(declared, str) or levels:
+            found[name] = declared
+        else:
+            types.refuse(
+                'must be "category", "numeric", a list of levels, or { range = [low, high] }.', name
+            )
+    return found
 
 
 def _models(
@@ -362,19 +389,44 @@ def _synthesis(
 
 
 def _risk(section: Section, variables: tuple[str, ...]) -> dict[str, Any]:
-    section.refuse_unknown(("guesses", "prior", "estimator", "n_draws"))
+    section.refuse_unknown(("question", "guesses", "prior", "tolerance", "estimator", "n_draws"))
     options: dict[str, Any] = {
         "estimator": section.choice("estimator", get_args(EstimatorName), "auto"),
         "n_draws": section.whole("n_draws"),
+        "question": section.choice("question", QUESTIONS, "release"),
         "intruder_prior": _intruder_prior(section),
+        "tolerance": _tolerance(section, variables),
     }
-    if isinstance(section.values.get("guesses", 11), dict):
+    given = section.values.get("guesses")
+    if isinstance(given, dict):
         by_variable = section.section("guesses")
         _refuse_unsynthesized(by_variable, variables)
         options["guesses"] = {name: _guesses(by_variable, name) for name in by_variable.values}
+    elif given is None or given == "range":
+        options["guesses"] = given
     else:
-        options["guesses"] = section.whole("guesses", 11, least=2)
+        options["guesses"] = section.whole("guesses", least=2)
     return options
+
+
+def _tolerance(section: Section, variables: tuple[str, ...]) -> Any:
+    """Return how near to the truth counts: a share, or tables of share and width by variable."""
+    given = section.values.get("tolerance")
+    if given is None:
+        return None
+    if not isinstance(given, dict):
+        return attempt((section, "tolerance"), Tolerance, given)
+    by_variable = section.section("tolerance")
+    _refuse_unsynthesized(by_variable, variables)
+    found = {}
+    for name, one in by_variable.values.items():
+        if not isinstance(one, dict):
+            found[name] = attempt((by_variable, name), Tolerance, one)
+            continue
+        own = by_variable.section(name)
+        own.refuse_unknown(("share", "width"))
+        found[name] = attempt((own,), Tolerance, **one)
+    return found
 
 
 def _utility(top: Section) -> dict[str, Any] | None:
@@ -418,11 +470,17 @@ def _refuse_unsynthesized(section: Section, variables: tuple[str, ...]) -> None:
 
 
 def _intruder_prior(section: Section) -> Any:
-    if not isinstance(section.values.get("prior", ""), dict):
-        return section.choice("prior", ("uniform", "model"), "uniform")
+    if "prior" not in section.values:
+        return None
+    if not isinstance(section.values["prior"], dict):
+        return section.choice("prior", ("mostly-model", "model", "uniform"), "mostly-model")
     prior = section.section("prior")
-    prior.refuse_unknown(("truth_factor",))
-    return attempt((prior,), TruthFactor, prior.values.get("truth_factor", 0.0))
+    prior.refuse_unknown(("truth_factor", "mostly_model"))
+    if len(prior.values) != 1:
+        prior.refuse("is one of { mostly_model = 0.9 } and { truth_factor = 5 }.")
+    if "mostly_model" in prior.values:
+        return attempt((prior,), MostlyModel, prior.values["mostly_model"])
+    return attempt((prior,), TruthFactor, prior.values["truth_factor"])
 
 
 def _guesses(section: Section, name: str) -> Any:
@@ -430,6 +488,8 @@ def _guesses(section: Section, name: str) -> Any:
     value = section.values[name]
     if value == "all levels":
         return AllLevels()
+    if value == "range":
+        return Range()
     if isinstance(value, str):
         section.refuse(_GUESSES, name)
     if not isinstance(value, dict):
@@ -439,6 +499,10 @@ def _guesses(section: Section, name: str) -> Any:
         if not isinstance(value["values"], list):
             own.refuse("must be a list of guesses.", "values")
         return Values(value["values"])
+    if "range" in value:
+        own.refuse_unknown(("range", "n", "margin"))
+        ends = _within(own, "range")
+        return attempt((own,), Range, own.whole("n"), value.get("margin", 0.1), ends)
     kinds = [kind for kind in _EVEN if kind in value]
     if len(kinds) != 1:
         own.refuse(_GUESSES)
@@ -463,17 +527,17 @@ def _even(own: Section, kind: str) -> Any:
     return attempt((own,), strategy, n, **given)
 
 
-def _within(section: Section) -> tuple[float | None, float | None]:
-    value = section.values["within"]
+def _within(section: Section, key: str = "within") -> tuple[float, float]:
+    value = section.values[key]
     good = isinstance(value, list) and len(value) == 2
     if not good or any(isinstance(v, bool) or not isinstance(v, int | float) for v in value):
-        section.refuse("must be [low, high]; -inf and inf leave a side open.", "within")
+        section.refuse("must be [low, high]; -inf and inf leave a side open.", key)
     return float(value[0]), float(value[1])
 
 
-def _criteria(top: Section, folder: Path, variables: tuple[str, ...]) -> Criteria | None:
+def _criteria(top: Section, folder: Path, variables: tuple[str, ...]) -> Criteria:
     if "criteria" not in top.values:
-        return None
+        return DEFAULT
     section = top.section("criteria")
     section.refuse_unknown((*KEYS, "policy", "file"))
     if "policy" not in section.values and "file" not in section.values:
@@ -486,7 +550,7 @@ def _criteria(top: Section, folder: Path, variables: tuple[str, ...]) -> Criteri
             section.refuse("a policy has its own limits; leave this out.", key)
     policy, name = section.text("policy"), section.text("file")
     if name is None:
-        if policy not in POLICIES:
+        if policy not in policy_names():
             section.refuse(f'{no_policy(str(policy))} Yours: file = "policies.toml".', "policy")
         criteria = Criteria.named(str(policy))
     else:

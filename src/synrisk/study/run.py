@@ -20,7 +20,9 @@ import pandas as pd
 from synrisk.assessment.attribute_result import AttributeRisk, ReportKind
 from synrisk.assessment.attribute_risk import attribute_risk
 from synrisk.base.errors import (
+    DisclosureError,
     FileError,
+    OptionError,
     SynriskError,
     SyntheticDataError,
     counted,
@@ -46,7 +48,7 @@ from synrisk.synthesis.datasets import SynthesisWarning
 from synrisk.synthesis.synthesizer import Synthesizer, fit
 from synrisk.utility import Utility, utility
 from synrisk.verdict.criteria import Criteria
-from synrisk.verdict.verdict import Verdict
+from synrisk.verdict.verdict import CALLED, Verdict
 
 RISK, RECORDS, SUMMARY, UTILITY = "risk.nc", "records.csv", "summary.json", "utility.json"
 REPORTS = {"sharing": "report.html", "inside": "report-inside.html"}  # each with .json beside
@@ -88,18 +90,19 @@ class Done:
         return {kind: self.folder / REPORTS[kind] for kind in self.kinds}
 
 
-def run(study: Study, *, progress: bool = False) -> Done:
+def run(study: Study, *, seeds: Mapping[str, int] | None = None, progress: bool = False) -> Done:
     """Run a study and write its folder.
 
     Parameters
     ----------
     study
         What the study file says.
+    seeds
+        Those of an earlier run, of `seeds_of`; None takes the study's, or draws a secret one.
     progress
         Whether to show what is being done, if standard error is a terminal.
     """
-    seeds = {"fit": checked_seed(study.seed)}
-    seeds["synthesis"] = seeds["fit"] if study.synthesis_seed is None else study.synthesis_seed
+    seeds = _seeds(study) if seeds is None else seeds
     files, names = _files(study), _names(study)
     attempt((study.top, "output"), refuse_own_inputs, study.output, names, files)
     attempt((study.top, "output"), check_folder, study.output, names)
@@ -129,10 +132,38 @@ def run(study: Study, *, progress: bool = False) -> Done:
             _write_results(study, staging, risk, measured)
         with show("Writing the report"):
             verdict = _write_findings(
-                staging, risk, synthetic, study.kinds, study.criteria, study.title, measured
+                staging,
+                risk,
+                synthetic,
+                study.kinds,
+                study.criteria,
+                study.title,
+                study.rows,
+                measured,
             )
         staging.commit(_manifest(study, staging, seeds, inputs, synthetic))
     return Done(study.output, study.title, risk, verdict, study.kinds, tuple(said), measured)
+
+
+def _seeds(study: Study) -> dict[str, int]:
+    """Return the study's seeds; where it has none, one secret for all: streams keep them apart."""
+    seed = checked_seed(study.seed)
+    return {
+        "fit": seed,
+        "synthesis": seed if study.synthesis_seed is None else study.synthesis_seed,
+    }
+
+
+def seeds_of(manifest: Path, study: Study) -> dict[str, int]:
+    """Return the seeds of an earlier run, whose manifest or folder is named."""
+    if study.seed is not None or study.synthesis_seed is not None:
+        raise OptionError("--seed-from: the study file has a seed of its own; take it out.")
+    stored = read_manifest(manifest if manifest.is_dir() else manifest.parent) or {}
+    seeds = stored.get("seeds")
+    names = ("fit", "synthesis")
+    if not isinstance(seeds, dict) or any(type(seeds.get(name)) is not int for name in names):
+        raise FileError(f"--seed-from: {manifest} is no manifest of synrisk run with its seeds.")
+    return {name: seeds[name] for name in names}
 
 
 def report(
@@ -169,7 +200,10 @@ def report(
             risk = AttributeRisk.load(folder / RISK)
             measured = _measured(folder, manifest)
         with show("Writing the report"):
-            verdict = _write_findings(staging, risk, synthetic, chosen, criteria, title, measured)
+            rows = str(manifest.get("rows", CALLED))
+            verdict = _write_findings(
+                staging, risk, synthetic, chosen, criteria, title, rows, measured
+            )
         manifest |= {
             "title": title,
             "criteria": None if criteria is None else criteria.to_json(),
@@ -344,6 +378,7 @@ def _synthesizer(study: Study, frame: pd.DataFrame, seed: int) -> Synthesizer:
             "types": study.types,
             "id": study.id,
             "missing": study.missing,
+            "release": study.release,
         }
         if study.draws is None:
             return fit(regressions, frame, seed=seed, **study.fit, **options)
@@ -357,9 +392,10 @@ def _synthesizer(study: Study, frame: pd.DataFrame, seed: int) -> Synthesizer:
         return of(every)
     except SynriskError as error:
         problem, about = error.in_study(), error.about
-    for k in every:
+        of_columns = isinstance(error, DisclosureError)
+    for k in () if of_columns else every:
         attempt((models[k], "formula" if study.draws is None else "draws"), of, [k])
-    return blame((study.top, "model"), problem, about)
+    return blame((study.top, "data" if of_columns else "model"), problem, about)
 
 
 def _write_draws(synthesizer: Synthesizer, study: Study, staging: Staging) -> None:
@@ -379,17 +415,16 @@ def _release(study: Study, synthesizer: Synthesizer, seed: int) -> list[Any]:
 
 
 def _write_release(release: Sequence[Any], study: Study, staging: Staging) -> list[Path]:
-    """Write the synthetic data, without the records' ids; return the files of the release."""
+    """Write the synthetic data; return the files of the release."""
     if study.files is not None:
         return list(study.files)
     paths = []
     for number, dataset in enumerate(release, 1):
         path = staging.path(_synthetic_name(study, number))
-        shown = dataset if study.id is None else dataset.drop(columns=study.id)
         if study.format == "csv":
-            shown.to_csv(path, index=False)
+            dataset.to_csv(path, index=False)
         else:
-            shown.to_parquet(path, index=False)
+            dataset.to_parquet(path, index=False)
         paths.append(path)
     return paths
 
@@ -453,7 +488,8 @@ def _manifest(
     return {
         "title": study.title,
         "settings": study.top.values,
-        "criteria": None if study.criteria is None else study.criteria.to_json(),
+        "criteria": study.criteria.to_json(),
+        "rows": study.rows,
         "kinds": list(study.kinds),
         "seeds": seeds,
         "versions": versions(),
@@ -469,10 +505,11 @@ def _write_findings(
     kinds: tuple[str, ...],
     criteria: Criteria | None,
     title: str,
+    rows: str,
     measured: Utility | None,
-) -> Verdict | None:
+) -> Verdict:
     """Write the reports, and for machines what was found; return the verdict."""
-    verdict = None if criteria is None else risk.verdict(criteria)
+    verdict = risk.verdict(criteria, rows=rows)
     for kind in kinds:
         risk.report(
             staging.path(REPORTS[kind]),
@@ -481,12 +518,13 @@ def _write_findings(
             synthetic=synthetic,
             title=title,
             utility=measured,
+            rows=rows,
         )
     staging.write_json(
         SUMMARY,
         {
             "title": title,
-            "verdict": None if verdict is None else verdict.to_json(),
+            "verdict": verdict.to_json(),
             "summary": {str(of): _plain(row) for of, row in risk.summary().iterrows()},
             "estimator": risk.estimator,
             "n_datasets": risk.n_datasets,

@@ -17,6 +17,9 @@ from scipy.stats import skew
 
 from synrisk.base.errors import DataError, listed
 from synrisk.base.messages import toml_key, toml_text
+from synrisk.synthesis.identifiers import identifies
+from synrisk.synthesis.leaks import all_relations
+from synrisk.synthesis.relations import Hidden
 
 _MOST_LEVELS = 20  # of a column that is taken for a factor or a count
 _MOST_PREDICTOR_LEVELS = 6
@@ -30,7 +33,9 @@ _HEAD = """\
 # Paths are relative to this file. What is commented out shows a default or another choice.
 
 title = {title}
-seed = 1                    # the same seed gives the same synthetic data; without it, new data
+# seed = 1                  # for teaching: whoever guesses it can recover records. Without it a
+                            # secret one is drawn, and kept in results/manifest.json
+# rows = "people"           # what the report calls records, if they are
 output = "results"          # the folder to write: for inside use, but for report.html
 """
 
@@ -46,12 +51,12 @@ m = {m}                       # the number of synthetic datasets
 # files = ["syn1.csv"]      # instead of m: synthetic data that exist already
 
 [risk]
-guesses = 11                # of a continuous variable, within ±10 % of the truth; of others
-                            # every level. Or by variable, in place of the number:
-# guesses.{first} = {{ relative = 11, below = 0.2, above = 0.2 }}
-                            # {{ additive = 11, below = 5, above = 5 }}, "all levels",
-                            # {{ interval = 11, low = 0, high = 100 }}, {{ values = [1, 2] }}
-# prior = "uniform"         # the intruder's, before: or "model", {{ truth_factor = 5 }}
+# question = "release"      # every value in a range, as likely as the models say, and learnt within
+                            # the tolerance; or "paper": 11 guesses within 10 % of the truth
+# guesses = "range"         # from the smallest to the largest value and a tenth beyond. Better is a
+                            # declared one: [data] types.{first} = {{ range = [0, 100] }}
+{tolerance}
+# prior = "mostly-model"    # the intruder's: or {{ mostly_model = 0.9 }}, "model", "uniform"
 # estimator = "auto"        # or "exact", "stacked", "importance", "paper"
 # n_draws = 500             # use the first so many draws; all by default
 
@@ -60,20 +65,30 @@ guesses = 11                # of a continuous variable, within ±10 % of the tru
 # regression = [{{ formula = "{first} ~ 1", family = "gaussian" }}]
                             # analyses whose intervals are compared; by default the models
 
-[criteria]                  # without this table there is no verdict
+[criteria]
 # Each limit is judged by itself; all must hold. Their numbers are for your office to choose.
-lift = 2                    # the release at most doubles an intruder's probability of the truth
-# probability = 0.2         # the most that this probability may be
-# log_odds_range = 1        # the most that the release may move the log odds of two guesses
+gain = 0.1                  # the most that the release may add to an intruder's probability of the
+                            # truth, of all variables together
+variables = {{ gain = 0.1 }}  # and of every variable; or variables.{first} = {{ gain = 0.05 }}
+# probability = 0.5         # the most that this probability may be
+# lift = 2                  # the most that the release may multiply it by
+# combine = "and"           # a record must exceed all of the limits above, not one
 # share = 0.001             # the share of the records that may exceed each limit; 0 by default
-variables = {{ lift = 2 }}    # of every variable; or variables.{first} = {{ probability = 0.5 }}
 # unchecked_release = "accept"  # where it cannot be checked that the models made it
-# policy = "cell-of-5"      # instead of limits: a built-in policy,
+# policy = "p-percent"      # instead of limits: a built-in policy,
 # file = "policies.toml"    # or one of a file of yours
 
 [report]
 kind = "sharing"            # no small counts, no single records; or "inside", "both"
 """
+
+_TOLERANCE = """\
+# tolerance = 0.1           # a value counts as learnt within a tenth of the truth; levels, and
+                            # counts below ten, exactly. Or by variable, also in its own units:
+# tolerance.{first} = {{ share = 0.05 }}   # or {{ width = 2 }}; of a logarithm 0.1 is about 10 %"""
+_TOLERANCE_OF_LOGS = """\
+tolerance.LogExpenditure = { width = 0.1 }  # learnt within 0.1: of a logarithm about a tenth of the
+tolerance.LogIncome = { width = 0.1 }       # amount. By default a tenth of the value itself"""
 
 _DATA = """\
 [data]
@@ -81,6 +96,7 @@ sample = "households"       # built in and simulated; yours: file = "people.csv"
 # id = "CaseID"             # the column that names the records; it is not released
 # missing = "error"         # or "drop", "level": what to do about missing values
 # drop = ["Name"]           # columns to leave out of everything
+# release = ["Area"]        # released as they are though they may name people
 # types.Race = ["1", "2"]   # what CSV cannot say: levels in order, "category", "numeric"
 """
 
@@ -128,10 +144,21 @@ def application_text(application: Application) -> str:
     models = "\n".join(_model(formula, family) for formula, family in application.models)
     return (
         f"# One of the paper's applications, on the built-in sample (synrisk demo).\n\n"
-        f'title = "{application.title}"\nseed = 1\noutput = "{stem}"\n\n'
+        f'title = "{application.title}"\noutput = "{stem}"\n\n'
         f'[data]\nsample = "households"\n\n{models}\n'
-        "[synthesis]\nm = 1\n\n[criteria]\nlift = 2\nvariables = { lift = 2 }\n"
+        f"[synthesis]\nm = 1\n\n{_risk_of_logs(application)}"
+        "[criteria]\ngain = 0.1\nvariables = { gain = 0.1 }\n"
     )
+
+
+def _risk_of_logs(application: Application) -> str:
+    """Return the tolerance of variables that are logarithms, whose tenth would be a factor."""
+    names = [formula.split(" ~ ")[0] for formula, _ in application.models]
+    logs = [name for name in names if name.startswith("Log")]
+    if not logs:
+        return ""
+    lines = [f"tolerance.{name} = {{ width = 0.1 }}\n" for name in logs]
+    return f"[risk]  # of a logarithm 0.1 is about a tenth of the amount\n{''.join(lines)}\n"
 
 
 def sample_text(file: str) -> str:
@@ -143,7 +170,7 @@ def sample_text(file: str) -> str:
             _HEAD.format(file=file, title=toml_text("Households: expenditure and income")),
             _DATA,
             models,
-            _TAIL.format(m=3, first="LogIncome"),
+            _TAIL.format(m=3, first="LogIncome", tolerance=_TOLERANCE_OF_LOGS),
         ]
     )
 
@@ -156,7 +183,11 @@ def guessed_text(file: str, data: str, frame: pd.DataFrame) -> str:
             _HEAD.format(file=file, title=toml_text(Path(data).stem)),
             _guessed_data(guess, data, frame),
             _guessed_plan(guess, frame),
-            _TAIL.format(m=3, first=toml_key(guess.targets[0])),
+            _TAIL.format(
+                m=3,
+                first=toml_key(guess.targets[0]),
+                tolerance=_TOLERANCE.format(first=toml_key(guess.targets[0])),
+            ),
         ]
     )
 
@@ -174,7 +205,7 @@ class _Guess:
     targets, factors
         Those that are synthesized, and the factor that they are predicted by.
     drop
-        Long texts, and columns that give another away.
+        Long texts, columns that may name people, and columns that give another away.
     unwritable
         Those whose names no formula can hold.
     """
@@ -191,19 +222,23 @@ class _Guess:
         roles = {str(name): _role(frame[name]) for name in frame.columns}
         named = (name for name in roles if _names_records(name, roles[name], frame[name]))
         id_column = next(named, None)
-        twins = _twins(frame, [name for name in roles if name != id_column])
         unwritable = [name for name in roles if _in_formula(name) is None]
-        left = {*roles} - {id_column, *twins, *unwritable}
+        left = {*roles} - {id_column, *unwritable}
         usable = {name: role for name, role in roles.items() if name in left}
-        targets = _targets(usable)
+        targets = _targets(usable, frame)
         if not targets:
             raise DataError(
                 "No column looks as if it could be modelled: numbers, counts, or text with few "
                 f"levels. There are: {listed(frame.columns)}.{_about_unwritable(unwritable)}"
             )
         texts = [name for name, role in roles.items() if role == "text" and name != id_column]
+        others = [name for name in roles if name not in (*targets, id_column, *texts)]
+        telling = [name for name in others if identifies(frame[name])]
+        as_is = [name for name in others if name not in telling]
+        telling += _giving_away(frame, targets, as_is)
+        usable = {name: role for name, role in usable.items() if name not in telling}
         factors = _predictors(usable, targets, frame)
-        return cls(roles, id_column, targets, factors, [*texts, *twins], unwritable)
+        return cls(roles, id_column, targets, factors, [*texts, *telling], unwritable)
 
 
 def _names_records(name: str, role: str, column: pd.Series[Any]) -> bool:
@@ -218,7 +253,9 @@ def _guessed_data(guess: _Guess, data: str, frame: pd.DataFrame) -> str:
         lines.append('missing = "drop"            # leaves incomplete records out; or "level"')
     if guess.drop:
         shown = ", ".join(toml_text(name) for name in guess.drop)
-        lines.append(f"drop = [{shown}]  # long texts, or columns that give a synthesized one away")
+        lines.append(
+            f"drop = [{shown}]  # texts, what names people, what gives a synthesized one away"
+        )
     lines.append('# types.Race = ["1", "2"]   # what CSV cannot say: levels, "category", "numeric"')
     return "\n".join(lines) + "\n"
 
@@ -262,31 +299,39 @@ def _unique(column: pd.Series[Any]) -> bool:
     return whole and bool(column.notna().all()) and column.is_unique
 
 
-def _targets(roles: dict[str, str]) -> list[str]:
+def _targets(roles: Mapping[str, str], frame: pd.DataFrame) -> list[str]:
+    """Return what is synthesized; of columns that tell each other, the first."""
     for wanted in (("continuous", "count"), ("binary",), ("factor",)):
         found = [name for kind in wanted for name, role in roles.items() if role == kind]
-        if found:
-            return found[:_MOST_TARGETS]
+        targets: list[str] = []
+        for name in found:
+            if len(targets) < _MOST_TARGETS and not _giving_away(frame, targets, [name]):
+                targets.append(name)
+        if targets:
+            return targets
     return []
+
+
+def _giving_away(frame: pd.DataFrame, targets: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Return the columns to leave out, so that none gives a synthesized one away."""
+    complete = frame[frame[list(targets)].notna().all(axis=1)] if targets else frame
+    hidden = []
+    for name in targets:
+        numeric = pd.api.types.is_numeric_dtype(complete[name].dtype)
+        values = complete[name] if numeric else pd.factorize(complete[name])[0]
+        hidden.append(Hidden.of(name, values, is_factor=not numeric))
+    left = list(names)
+    while left and hidden:
+        refused = [one for one in all_relations(hidden, complete[left], {}) if one.refused]
+        if not refused:
+            break
+        left = [name for name in left if name not in refused[0].columns]
+    return [name for name in names if name not in left]
 
 
 def _predictors(roles: Mapping[str, str], targets: Sequence[str], frame: pd.DataFrame) -> list[str]:
     found = [name for name, role in roles.items() if role in ("factor", "binary")]
     return [name for name in found if name not in targets and _even_enough(frame[name])][:1]
-
-
-def _twins(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
-    """Return columns that are monotone transforms of an earlier one: they give it away."""
-    seen: list[pd.Series[Any]] = []
-    twins = []
-    for name in names:
-        if _role(frame[name]) not in ("continuous", "count"):
-            continue
-        ranks = frame[name].rank(method="dense")
-        if any(ranks.equals(other) or ranks.equals(other.max() + 1 - other) for other in seen):
-            twins.append(name)
-        seen.append(ranks)
-    return twins
 
 
 def _even_enough(column: pd.Series[Any]) -> bool:

@@ -5,20 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from synrisk.base.arrays import FloatArray
-from synrisk.base.errors import DataError, OptionError, counted
+from synrisk.base.errors import DataError, OptionError, counted, got, listed, nearest
 from synrisk.base.messages import either, place_of, setting
 from synrisk.data.frames import TableLike, read_table
 from synrisk.data.schema import Columns, Missing, Schema, Types, require_columns, text_columns
 from synrisk.models.design import Design
 from synrisk.models.plan import Plan, Regression
+from synrisk.synthesis.identifiers import identifies
 
 _WHAT = "The confidential data"
+INDEX = "index"  # what release= calls the records' labels where they have no name
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,6 +40,8 @@ class Confidential:
         The plan's columns as arrays.
     n_dropped
         How many records were left out because a value is missing.
+    release
+        Columns that were declared to be released as they are.
     """
 
     plan: Plan
@@ -44,6 +49,7 @@ class Confidential:
     data: pd.DataFrame
     columns: Columns
     n_dropped: int
+    release: tuple[str, ...] = ()
 
     @classmethod
     def read(
@@ -54,6 +60,7 @@ class Confidential:
         types: Types | None,
         id_column: str | None,
         missing: Missing,
+        release: Any = None,
     ) -> Confidential:
         """Read the data of a plan, and raise where they do not suit it."""
         plan = Plan.of(regressions)
@@ -72,7 +79,8 @@ class Confidential:
             factors=plan.factors,
             missing=missing,
         )
-        confidential = cls.encode(plan, schema, frame)
+        declared = _declared(release, frame, plan)
+        confidential = cls.encode(plan, schema, frame, release=declared)
         _check_responses(plan, schema, confidential.columns)
         for regression in plan.regressions:
             confidential.record_weights(regression)
@@ -80,17 +88,43 @@ class Confidential:
 
     @classmethod
     def encode(
-        cls, plan: Plan, schema: Schema, frame: pd.DataFrame, n_dropped: int = 0
+        cls,
+        plan: Plan,
+        schema: Schema,
+        frame: pd.DataFrame,
+        n_dropped: int = 0,
+        release: tuple[str, ...] = (),
     ) -> Confidential:
         """Encode a labelled frame by its schema; `n_dropped` records were left out before."""
         columns, kept = schema.encode(frame, schema.variables, _WHAT)
         n_dropped += len(frame) - int(kept.sum())
-        return cls(plan, schema, frame[kept], columns, n_dropped)
+        return cls(plan, schema, frame[kept], columns, n_dropped, release)
 
     @property
     def n_records(self) -> int:
         """The number of confidential records used."""
         return len(self.data)
+
+    @cached_property
+    def held_back(self) -> tuple[str, ...]:
+        """The columns that may name people, were not declared and are in no model."""
+        own = {*self.plan.columns, *self.plan.weight_columns, *self.release}
+        return tuple(
+            str(name)
+            for name in self.data.columns
+            if name not in own and (name == self.data.index.name or identifies(self.data[name]))
+        )
+
+    @property
+    def released_as_is(self) -> tuple[str, ...]:
+        """The columns that are released as they are: neither synthesized nor held back."""
+        other = {*self.plan.synthesized, *self.held_back}
+        return tuple(str(name) for name in self.data.columns if name not in other)
+
+    @property
+    def releases_labels(self) -> bool:
+        """Whether the records' labels were declared to be released."""
+        return INDEX in self.release or self.data.index.name in self.release
 
     def design(self, regression: Regression) -> Design:
         """Freeze the design of a regression on these records."""
@@ -132,6 +166,34 @@ def _labelled(frame: pd.DataFrame, id_column: str | None, plan: Plan) -> pd.Data
             f"{either(', or reset the index', '')}."
         )
     return frame
+
+
+def _declared(release: Any, frame: pd.DataFrame, plan: Plan) -> tuple[str, ...]:
+    """Return the columns that were declared to be released, which must be there."""
+    if release is None:
+        return ()
+    if isinstance(release, str) or not isinstance(release, Sequence):
+        raise OptionError(
+            f"{setting('release')} is a list of names of columns; got {got(release)}."
+        )
+    known = [*map(str, frame.columns), INDEX]
+    if frame.index.name is not None:
+        known.append(str(frame.index.name))
+    for name in release:
+        if name not in known:
+            what = repr(name) if isinstance(name, str) else got(name)
+            raise OptionError(
+                f"{setting('release')}: there is no column {what}.{nearest(name, known)} "
+                f"There are: {listed(frame.columns)}.",
+                about=place_of("release"),
+            )
+        if name in plan.synthesized:
+            raise OptionError(
+                f"{setting('release')}: {name!r} is synthesized, and so released by its synthetic "
+                "values.",
+                about=place_of("release"),
+            )
+    return tuple(dict.fromkeys(release))
 
 
 def _whole_ids(ids: pd.Series[Any]) -> pd.Index[Any]:

@@ -35,6 +35,10 @@ class SynthesisWarning(UserWarning):
     """Something about a synthetic dataset that its maker should know."""
 
 
+class HeldBackWarning(SynthesisWarning):
+    """Columns that were not released, since they may name people and were not declared."""
+
+
 def synthesize(
     confidential: Confidential,
     models: Sequence[VariableModel],
@@ -42,7 +46,7 @@ def synthesize(
     seed: int,
     executor: Executor,
 ) -> list[pd.DataFrame]:
-    """Return `m` synthetic datasets with all columns of the confidential data."""
+    """Return `m` synthetic datasets, with the other columns that may be released."""
     draws = [
         [
             model.posterior_draw(
@@ -157,8 +161,9 @@ def _check_folded(model: VariableModel, n_folded: int, n_rows: int, number: int)
 
 
 def _frame(confidential: Confidential, values: dict[str, FloatArray]) -> pd.DataFrame:
-    """Return the confidential frame with its synthesized columns replaced, types kept."""
-    frame = own_copy(confidential.data)
+    """Return what may go out: synthesized columns replaced, types kept, and those left as is."""
+    data = confidential.data
+    frame = own_copy(data.drop(columns=list(confidential.held_back)))
     gaps = confidential.schema.missing == "level"
     for name, drawn in values.items():
         variable = confidential.schema.variables[name]
@@ -170,7 +175,9 @@ def _frame(confidential: Confidential, values: dict[str, FloatArray]) -> pd.Data
     for column in frame.columns:
         if isinstance(frame[column].dtype, pd.CategoricalDtype):
             frame[column] = frame[column].cat.remove_unused_categories()
-    if isinstance(frame.index, pd.CategoricalIndex):
+    if not confidential.releases_labels:
+        frame.index = pd.RangeIndex(len(frame))
+    elif isinstance(frame.index, pd.CategoricalIndex):
         frame.index = frame.index.remove_unused_categories()
     frame.attrs = {}
     return frame

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from synrisk.base.arrays import FloatArray
+from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.base.errors import FitError
 from synrisk.base.notes import Note, for_inside
 from synrisk.data.schema import Columns, Factor, Schema
@@ -47,9 +47,13 @@ class Model(VariableModel):
 
     def posterior_draw(self, rng: np.random.Generator) -> int:
         """Return the position of a draw, selected by its weight."""
+        return int(self.draws_at(np.array([rng.random()]))[0])
+
+    def draws_at(self, u: FloatArray) -> IntArray:
+        """Return the positions of draws, selected by uniform numbers."""
         cumulative = np.cumsum(np.exp(self.posterior.log_weights))
-        u = rng.random() * cumulative[-1]
-        return int(min(np.searchsorted(cumulative, u, side="right"), len(cumulative) - 1))
+        places = np.searchsorted(cumulative, u * cumulative[-1], side="right")
+        return np.asarray(np.minimum(places, len(cumulative) - 1), dtype=np.int64)
 
     def sample(
         self, columns: Columns, n_rows: int, draw: int, rng: np.random.Generator, what: str
@@ -57,7 +61,7 @@ class Model(VariableModel):
         """Return a response for each of some rows, on the model's scale."""
         of_response = f"{what}, predictors of {self.response!r}"
         matrix = self.design.matrix(columns, n_rows, of_response, FitError)
-        eta = _linear_predictors(matrix, self.posterior.coefficients[draw])
+        eta = linear_predictors(matrix, self.posterior.coefficients[draw])
         auxiliary = self.posterior.auxiliary[draw]
         auxiliary = np.broadcast_to(auxiliary, (n_rows, len(auxiliary)))
         with contextlib.suppress(ValueError), np.errstate(over="ignore"):  # rates beyond NumPy's
@@ -73,7 +77,7 @@ class Model(VariableModel):
         return self.regression.distribution.name
 
 
-def _linear_predictors(matrix: FloatArray, coefficients: FloatArray) -> FloatArray:
+def linear_predictors(matrix: FloatArray, coefficients: FloatArray) -> FloatArray:
     """Return matrix · coefficients, summed column by column: no BLAS in values of records."""
     eta = np.zeros((len(matrix), coefficients.shape[1]))
     for column, of_column in zip(matrix.T, coefficients, strict=True):

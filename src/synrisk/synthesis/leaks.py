@@ -9,7 +9,7 @@ chance is 1.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,14 @@ import pandas as pd
 from scipy.special import gammaln
 
 from synrisk.base.arrays import IntArray
+from synrisk.base.cache import Memory
 from synrisk.base.errors import DisclosureError
 from synrisk.base.messages import either, toml_text
 from synrisk.data.schema import Factor, as_real_numbers, equal_rows
 from synrisk.synthesis.confidential import Confidential
+from synrisk.synthesis.flexible_prediction import flexible_relations
+from synrisk.synthesis.identifiers import is_row_counter
+from synrisk.synthesis.relations import TOLERANCE, Beside, Hidden, Relation, exact_relations
 from synrisk.synthesis.release import Released
 
 _BY_CHANCE = np.log(1e-4)
@@ -31,10 +35,240 @@ _LEAST_MONOTONE = 20  # distinct values; with fewer, a good predictor may be mon
 _LEAST_TRANSFORMED = 4  # records for a transform to be recognised by its formula
 _EXACT = 1e-9  # how far from 1 a transform's correlation may be
 _SAME_ROWS = 0.99  # the share of equal values that shows rows to be in the same order
+_HALF = 0.5  # the share of rows with their record's id, name or text
+_MOST = 0.9  # of values that are those of records, in any order; resampled ones are fewer
+_DIFFERENT = 0.8  # the share of different values of a column that shows rows to be moved
 
 
-def refuse_leaks(confidential: Confidential, release: Sequence[Released]) -> None:
-    """Raise if a released column gives a synthesized variable away."""
+def refuse_exact(confidential: Confidential, tolerance: float = TOLERANCE) -> None:
+    """Raise if a column that would be released gives a synthesized variable away exactly."""
+    for relation in _exact(confidential, confidential.released_as_is, tolerance):
+        if relation.refused:
+            raise _refusal(relation)
+
+
+def refuse_relations(
+    confidential: Confidential,
+    memory: Memory,
+    columns: Sequence[str],
+    tolerance: float = TOLERANCE,
+) -> tuple[Relation, ...]:
+    """Raise if columns give a synthesized variable away together; return what comes near.
+
+    Parameters
+    ----------
+    confidential
+        The confidential data.
+    memory
+        Of what no release changes.
+    columns
+        Those that are released as they are.
+    tolerance
+        How near to an amount a guess gives it away, as a part of it.
+    """
+    found = memory.recall(
+        f"relations of {columns!r}",
+        lambda: _relations(confidential, columns, tolerance),
+        given=tolerance,
+    )
+    for relation in found:
+        if relation.refused:
+            raise _refusal(relation)
+    return found
+
+
+def _relations(
+    confidential: Confidential, columns: Sequence[str], tolerance: float
+) -> tuple[Relation, ...]:
+    used = {r.response: r.parsed.predictors for r in confidential.plan.regressions}
+    return all_relations(_hidden(confidential, tolerance), confidential.data[list(columns)], used)
+
+
+def _exact(confidential: Confidential, columns: Sequence[str], tolerance: float) -> list[Relation]:
+    used = {r.response: r.parsed.predictors for r in confidential.plan.regressions}
+    data = _plain(confidential.data[list(columns)])
+    return _quick_relations(_hidden(confidential, tolerance), data, used)
+
+
+def all_relations(
+    hidden: Sequence[Hidden], data: pd.DataFrame, used: Mapping[str, Sequence[str]]
+) -> tuple[Relation, ...]:
+    """Return how columns give synthesized variables away, alone or together.
+
+    Parameters
+    ----------
+    hidden
+        The variables.
+    data
+        The columns that are released as they are.
+    used
+        By variable, the columns that its model predicts it by.
+    """
+    data = _plain(data)
+    exact = _quick_relations(hidden, data, used)
+    if any(relation.refused for relation in exact):
+        return tuple(exact)
+    known = {relation.variable for relation in exact}
+    flexible = flexible_relations(hidden, _beside_truth(data))
+    return (*exact, *(one for one in flexible if one.refused or one.variable not in known))
+
+
+def _quick_relations(
+    hidden: Sequence[Hidden], data: pd.DataFrame, used: Mapping[str, Sequence[str]]
+) -> list[Relation]:
+    """Return the exact relations, recodings of one column first."""
+    for variable in hidden:
+        for name in data.columns:
+            if not is_row_counter(data[name]) and determines(
+                data[name], variable.values, ordered=not variable.is_factor
+            ):
+                words = "a recoding or a transform of"
+                return [Relation(variable.name, (str(name),), (), words, True)]
+    return exact_relations(hidden, _beside_truth(data), used)
+
+
+def _beside_truth(data: pd.DataFrame) -> Beside:
+    names = [str(name) for name in data.columns if not is_row_counter(data[name])]
+    return Beside.of({name: data[name] for name in names})
+
+
+def _hidden(confidential: Confidential, tolerance: float) -> list[Hidden]:
+    variables = confidential.schema.variables
+    return [
+        Hidden.of(
+            name,
+            confidential.columns[name],
+            is_factor=isinstance(variables[name], Factor),
+            tolerance=tolerance,
+        )
+        for name in confidential.plan.synthesized
+    ]
+
+
+def _refusal(relation: Relation) -> DisclosureError:
+    drop = ", ".join(map(toml_text, relation.columns))
+    several = len(relation.columns) > 1
+    gives = "they are these give" if several else "it is it gives"
+    return DisclosureError(
+        f"The confidential data: {relation}, so that released as {gives} the synthesized "
+        f"{relation.variable!r} away. "
+        f"Leave {'one or more of them' if several else 'it'} out of the data"
+        f"{either('', f' ([data] drop = [{drop}])')}, or synthesize "
+        f"{'them' if several else 'it'} too; released, {'they' if several else 'it'} would make "
+        "every risk computed here void.",
+        about=("data", "drop"),
+    )
+
+
+def columns_as_is(confidential: Confidential, release: Sequence[Released]) -> tuple[str, ...]:
+    """Return the columns that a release in hand holds as they are, in whatever order of rows."""
+    found: set[str] = set()
+    for released in release:
+        names = [n for n in confidential.released_as_is if n in released.frame.columns]
+        in_place = _unchanged(confidential, _plain(released.frame), names)
+        if not in_place and any(
+            _is_telling(confidential.data[n]) and _overlap(confidential, released, n) >= _MOST
+            for n in names
+        ):
+            in_place = {n for n in names if _overlap(confidential, released, n) >= _MOST}
+        found |= in_place
+    return tuple(name for name in confidential.released_as_is if name in found)
+
+
+def _is_telling(column: pd.Series[Any]) -> bool:
+    return bool(column.nunique() >= _DIFFERENT * len(column))
+
+
+def _overlap(confidential: Confidential, released: Released, name: str) -> float:
+    """Return the share of a released column's values that are those of different records."""
+    own = pd.factorize(pd.concat([_keys(confidential.data[name]), _keys(released.frame[name])]))[0]
+    n = confidential.n_records
+    known = own[n:][own[n:] >= 0]
+    if not len(known):
+        return 0.0
+    size = int(own.max()) + 1
+    ours, theirs = (
+        np.bincount(own[:n][own[:n] >= 0], minlength=size),
+        np.bincount(known, minlength=size),
+    )
+    return float(np.minimum(ours, theirs).sum() / len(known))
+
+
+def _keys(column: pd.Series[Any]) -> pd.Series[Any]:
+    numbers, n_text = as_real_numbers(column)
+    return column.astype(str).where(column.notna()) if n_text else pd.Series(numbers)
+
+
+def _refuse_undeclared(confidential: Confidential, release: Sequence[Released]) -> None:
+    """Raise if a release holds a column that may name people and was not declared."""
+    for number, released in enumerate(release, 1):
+        for name in confidential.held_back:
+            if name not in released.frame.columns or is_row_counter(released.frame[name]):
+                continue
+            own, column = confidential.data[name], released.frame[name]
+            in_place = len(own) == len(column) and bool(
+                equal_rows(_plain(own.to_frame())[name], _plain(column.to_frame())[name]).mean()
+                >= _HALF
+            )
+            if in_place or _is_elsewhere(confidential, released, name):
+                raise DisclosureError(
+                    f"Synthetic dataset {number}: the column {name!r} is as in the confidential "
+                    "data, and may name people (an id, a name, free text, or values that nearly "
+                    f"everybody alone has). Leave it out of the release{_how_to_drop(name)}, or "
+                    f"declare that it may go out: {_how_to_release(name)}."
+                )
+
+
+def _is_elsewhere(confidential: Confidential, released: Released, name: str) -> bool:
+    """Tell whether a column's values are those of records, in other rows.
+
+    Names are names wherever they stand; numbers only if the rows were moved with them.
+    """
+    share = _overlap(confidential, released, name)
+    if as_real_numbers(confidential.data[name])[1]:
+        return share >= _HALF
+    others = [str(c) for c in released.frame.columns if c not in (name, *confidential.held_back)]
+    others = [other for other in others if other not in confidential.plan.synthesized]
+    return share >= _MOST and not _unchanged(confidential, _plain(released.frame), others)
+
+
+def _how_to_release(column: str) -> str:
+    return either(f"release=[{column!r}]", f"[data] release = [{toml_text(column)}]")
+
+
+def refuse_leaks(
+    confidential: Confidential, release: Sequence[Released], memory: Memory
+) -> tuple[Relation, ...]:
+    """Raise if released columns give a synthesized variable or people away; return what is near."""
+    _refuse_recodings(confidential, release)
+    _refuse_undeclared(confidential, release)
+    as_is = columns_as_is(confidential, release)
+    _refuse_added(confidential, release, as_is)
+    return refuse_relations(confidential, memory, as_is)
+
+
+def _refuse_added(
+    confidential: Confidential, release: Sequence[Released], as_is: Sequence[str]
+) -> None:
+    """Raise if columns that a release has of its own give confidential values away, row by row."""
+    for number, released in enumerate(release, 1):
+        frame = _plain(released.frame)
+        own = [str(n) for n in frame.columns if n not in (*confidential.plan.synthesized, *as_is)]
+        own = [name for name in own if not is_row_counter(frame[name])]
+        if not own or len(frame) != confidential.n_records:
+            continue
+        known = [name for name in as_is if name in frame.columns]
+        beside = Beside.of({name: frame[name] for name in (*own, *known)})
+        for relation in exact_relations(_hidden(confidential, TOLERANCE), beside, {}):
+            if relation.refused and {*relation.columns} & {*own}:
+                raise DisclosureError(
+                    f"Synthetic dataset {number}: in the confidential data {relation}, which the "
+                    "release holds. Leave such columns out of it; with them every risk computed "
+                    "here would be void."
+                )
+
+
+def _refuse_recodings(confidential: Confidential, release: Sequence[Released]) -> None:
     for number, released in enumerate(release, 1):
         candidates = [c for c in released.frame.columns if c not in confidential.plan.synthesized]
         if not candidates:
@@ -80,7 +314,7 @@ def _leaks(
 ) -> bool:
     ordered = not isinstance(confidential.schema.variables[variable], Factor)
     released = dataset.frame[column]
-    if _is_row_counter(released):
+    if is_row_counter(released):
         return False  # it says no more than the order of the rows
     # Another column that is unchanged shows that the rows stand as in the confidential data.
     beside = _beside(confidential, released, variable, same_rows=bool(unchanged - {column}))
@@ -104,6 +338,9 @@ def _beside(
         positions = data.index.get_indexer(released.index)  # rows moved or left out, labels kept
         if (positions >= 0).all():
             yield released, truth[positions]
+        counted = pd.RangeIndex(len(data)).get_indexer(released.index)  # as `synthesize` labels
+        if (counted >= 0).all() and len(released) < len(data):
+            yield released, truth[counted]
     shuffled = name in data.columns and not same_rows
     if shuffled and released.isin(data[name]).mean() >= 1 - _EXCEPTIONS:
         yield data[name], truth  # these are its values, in whatever order
@@ -128,11 +365,6 @@ def _is_unchanged(own: pd.Series[Any], released: pd.Series[Any]) -> bool:
     commonest = int(np.argmax(np.bincount(codes + 1))) - 1  # a gap has the code -1
     telling = ~(equal & (codes == commonest))
     return bool(telling.any()) and bool(equal[telling].mean() >= _SAME_ROWS)
-
-
-def _is_row_counter(column: pd.Series[Any]) -> bool:
-    numbers, n_text = as_real_numbers(column)
-    return not n_text and len(numbers) > 1 and bool((np.diff(numbers) == 1).all())
 
 
 def determines(column: pd.Series[Any], values: npt.NDArray[Any], *, ordered: bool) -> bool:

@@ -20,6 +20,7 @@ from synrisk.fitting import (
     Evidence,
     Fit,
     KnownGivenSigma,
+    Reach,
     Refit,
     Rows,
     ScoreDistance,
@@ -163,11 +164,11 @@ class Refits:
         return all_chunks([Rows(x, on_model_scale(y), omega) for x, y, omega in tables])
 
     def nodes(
-        self, model: Model, released: Released | None, reach: float, executor: Executor
+        self, model: Model, released: Released | None, reach: Reach, executor: Executor
     ) -> Nodes:
         """Return a model's exact posterior given everybody, and a dataset if any.
 
-        `reach` is how far guesses may lie from the truth.
+        `reach` is how far guesses may lie.
         """
         frozen, name = _fit_of(model).frozen, model.regression.response
         own, everybody = self._sums(model, None, executor), self._known(model, None, executor)

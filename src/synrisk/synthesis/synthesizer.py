@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import os
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, get_args
@@ -38,12 +39,12 @@ from synrisk.models.plan import Plan, Regression
 from synrisk.models.posterior import Posterior, parameter_names
 from synrisk.models.priors import Conjugate, PriorSpec, check_prior
 from synrisk.synthesis.confidential import Confidential
-from synrisk.synthesis.datasets import synthesize
+from synrisk.synthesis.datasets import HeldBackWarning, synthesize
 from synrisk.synthesis.draws import bambi
 from synrisk.synthesis.draws.arviz import inference_table, is_inference
 from synrisk.synthesis.draws.draw_tables import read_draws, split_rename
 from synrisk.synthesis.fitted_model import Model, describe_models, saturation_notes
-from synrisk.synthesis.leaks import refuse_leaks
+from synrisk.synthesis.leaks import refuse_exact, refuse_relations
 from synrisk.synthesis.refits import Refits, rows_of_records
 from synrisk.synthesis.release import read_release
 from synrisk.synthesis.rounding import is_coarse, rounded, stored_step
@@ -88,6 +89,7 @@ class Synthesizer:
         types: Types | None = None,
         id: str | None = None,  # noqa: A002 - the public name
         missing: Missing = "error",
+        release: Sequence[str] | None = None,
     ) -> Synthesizer:
         """Take draws that somebody else made, given the confidential data.
 
@@ -115,9 +117,11 @@ class Synthesizer:
         missing
             ``"error"``; ``"drop"`` leaves incomplete records out; ``"level"`` makes a level of
             missing values of factors.
+        release
+            As in `synrisk.fit`.
         """
         confidential = Confidential.read(
-            regressions, data, types=types, id_column=id, missing=missing
+            regressions, data, types=types, id_column=id, missing=missing, release=release
         )
         _check_binary_levels(confidential)
         plan, schema = confidential.plan, confidential.schema
@@ -143,6 +147,7 @@ class Synthesizer:
             )
             for regression, design in zip(plan.regressions, designs, strict=True)
         )
+        refuse_exact(confidential)
         return cls(confidential, models)
 
     @classmethod
@@ -154,6 +159,7 @@ class Synthesizer:
         data: TableLike | None = None,
         types: Types | None = None,
         id: str | None = None,  # noqa: A002 - the public name
+        release: Sequence[str] | None = None,
     ) -> Synthesizer:
         """Take models that Bambi fitted, with their formulas, families, data and draws.
 
@@ -165,7 +171,7 @@ class Synthesizer:
             The inference data that ``fit`` returned for each.
         data
             The confidential data, if not the models' own: the same rows, with more columns.
-        types, id
+        types, id, release
             As in `from_draws`.
         """
         read = bambi.read_bambi(models, idatas)
@@ -182,6 +188,7 @@ class Synthesizer:
             [one.draws for one in read],
             types={**known, **(types or {})} or None,
             id=id,
+            release=release,
         )
         for one, model in zip(read, synthesizer.models, strict=True):
             n_records = synthesizer.n_records
@@ -261,28 +268,41 @@ class Synthesizer:
     ) -> list[pd.DataFrame]:
         """Draw synthetic datasets, each from its own draw of the parameters.
 
-        Variables are drawn in the plan's order, with the synthetic values of those before. All
-        other columns, the index, types and levels stay as they are; whole-number columns stay
-        whole. Two calls with the same seed give the same data whatever the executor.
+        Variables are drawn in the plan's order, with the synthetic values of those before. Other
+        columns are released as they are (`released_as_is`), or held back with a warning where they
+        may name people and were not declared (``release=`` of `synrisk.fit`); the rows' labels are
+        theirs alone, from 0. Types and levels stay; whole-number columns stay whole. Two calls with
+        the same seed give the same data whatever the executor.
 
         Parameters
         ----------
         m
             The number of datasets.
         seed
-            A whole number; None takes one from the system, and no two calls are alike.
+            None draws a secret one of 128 bits, and no two calls are alike. A whole number gives
+            the same data again: for teaching, since one that you choose can be guessed, and
+            `attribute_risk` tries those that people choose.
         executor
             As in `attribute_risk`.
         """
         if not _is_count(m):
             raise OptionError(f"m must be a whole number from 1; got {got(m)}.")
         team = workers(executor)
+        refuse_relations(self.confidential, self.memory, self.released_as_is)
         with team.open() as opened:
             datasets = synthesize(
                 self.confidential, self.models, int(m), checked_seed(seed), opened
             )
-        refuse_leaks(self.confidential, read_release(self.confidential, datasets))
+        # Of the column that names the records everybody knows.
+        held_back = [name for name in self.confidential.held_back if name != self.data.index.name]
+        if held_back:
+            warnings.warn(_about_held_back(held_back), HeldBackWarning, stacklevel=2)
         return datasets
+
+    @property
+    def released_as_is(self) -> tuple[str, ...]:
+        """The columns that `synthesize` releases as they are in the confidential data."""
+        return self.confidential.released_as_is
 
     def refit(self, synthetic: TableLike, *, executor: Any = None) -> dict[str, Refit]:
         """Fit every regression again to confidential and synthetic rows stacked.
@@ -366,6 +386,7 @@ class Synthesizer:
             "models": settings,
             "schema": self.schema.to_json(),
             "n_dropped": self.n_dropped,
+            "release": list(self.confidential.release),
         }
         return meta, arrays
 
@@ -376,7 +397,8 @@ class Synthesizer:
         """Make the synthesizer of `to_contents` again."""
         plan = Plan.of(regressions_from_contents(meta["models"]))
         schema = Schema.from_json(meta["schema"])
-        confidential = Confidential.encode(plan, schema, data, int(meta["n_dropped"]))
+        release = tuple(map(str, meta.get("release", ())))  # no file of before has it
+        confidential = Confidential.encode(plan, schema, data, int(meta["n_dropped"]), release)
         return cls(confidential, models_from_contents(meta["models"], arrays, confidential))
 
     @property
@@ -412,7 +434,11 @@ class Synthesizer:
     def __repr__(self) -> str:
         formulas = "; ".join(f"{m.regression.formula} ({m.family})" for m in self.models)
         draws = listed(f"{m.posterior.n_draws:,}" for m in self.models)
-        return f"<Synthesizer: {formulas}; {self.n_records:,} records; draws: {draws}>"
+        as_is = listed(self.released_as_is) if self.released_as_is else "nothing"
+        return (
+            f"<Synthesizer: {formulas}; {self.n_records:,} records; draws: {draws}; released as "
+            f"is: {as_is}>"
+        )
 
     def draws(self, variable: str) -> pd.DataFrame:
         """Return the draws of one regression: a row a draw, a column a parameter, and ``weight``.
@@ -455,6 +481,7 @@ def fit(
     missing: Missing = "error",
     types: Types | None = None,
     id: str | None = None,  # noqa: A002 - the public name
+    release: Sequence[str] | None = None,
     executor: Any = None,
 ) -> Synthesizer:
     """Fit sequential Bayesian regressions to the confidential data.
@@ -479,7 +506,7 @@ def fit(
         weights, which are kept with the draws. ``"nuts"``: four chains of nutpie's sampler on the
         same log posterior (the extra ``nuts``); slower, for posteriors that ``"laplace"`` refuses.
     seed
-        A whole number; None takes one from the system.
+        A whole number; None draws a secret one of 128 bits.
     missing
         ``"error"``; ``"drop"`` leaves incomplete records out; ``"level"`` makes a level of
         missing values of factors.
@@ -487,6 +514,10 @@ def fit(
         ``{"Race": ["1", "2"], "Zip": "category", "Age": "numeric"}``: what a file cannot say.
     id
         The column that names the records; without it the frame's index does.
+    release
+        Columns to be released as they are though they may name people: ids, names, free text,
+        and whatever is different for nearly everybody and in no formula. ``"index"`` stands for the
+        records' labels. Other columns that are not synthesized need not be listed.
     executor
         None or ``"threads"`` uses a thread for each core, ``"serial"`` one; a number is a number
         of threads; or an object with a ``map`` method. Results are the same to the last bit.
@@ -497,7 +528,10 @@ def fit(
         )
     one_of("engine", engine, get_args(EngineName))
     team, start, common = workers(executor), checked_seed(seed), check_prior(prior)
-    confidential = Confidential.read(regressions, data, types=types, id_column=id, missing=missing)
+    confidential = Confidential.read(
+        regressions, data, types=types, id_column=id, missing=missing, release=release
+    )
+    refuse_exact(confidential)
     designs = [confidential.design(regression) for regression in confidential.plan.regressions]
     chosen = _priors_by_model(confidential, designs, common)
     models = []
@@ -511,6 +545,14 @@ def fit(
             models.append(model if instead is None else settings.fit(confidential, instead, design))
     plan = Plan.of([model.regression for model in models])
     return Synthesizer(replace(confidential, plan=plan), tuple(models))
+
+
+def _about_held_back(names: Sequence[str]) -> str:
+    return (
+        f"Not released: {listed(map(repr, names))}. Such columns may name people (ids, names, free "
+        "text, values that nearly everybody alone has). Leave them out of the data, or declare "
+        "that they may go out: release=[…], in a study file [data] release."
+    )
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,6 +6,7 @@ import numbers
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -13,13 +14,18 @@ import numpy as np
 from synrisk.base.errors import OptionError, SettingsError, got, listed, nearest
 from synrisk.data.toml import Section, read_settings
 
-MeasureName: TypeAlias = Literal["probability", "lift", "log_odds_range"]
+MeasureName: TypeAlias = Literal["gain", "probability", "lift", "log_odds_range"]
 
-_MEASURES: tuple[MeasureName, ...] = ("probability", "lift", "log_odds_range")
-KEYS = (*_MEASURES, "share", "variables", "unchecked_release")  # of a policy in TOML
-_UNCHECKED = ("refuse", "accept")
-_DEFAULTS = (("share", 0.0), ("unchecked_release", "refuse"))
+_MEASURES: tuple[MeasureName, ...] = ("gain", "probability", "lift", "log_odds_range")
+_OF_VARIABLES = ("gain", "probability", "lift", "share", "combine")
+# Of a policy in TOML.
+KEYS = (*_MEASURES, "share", "combine", "variables", "unchecked_release", "source")
+_COMBINED = ("each", "and")
+_POLICIES = Path(__file__).with_name("policies.toml")
+_CHOICES = {"unchecked_release": ("refuse", "accept"), "combine": _COMBINED}
+_DEFAULTS = (("share", 0.0), ("unchecked_release", "refuse"), ("combine", "each"))
 _WANTED = {
+    "gain": "a number from 0 to 1 (0.1: the release adds at most ten percentage points)",
     "probability": "a number from 0 to 1",
     "lift": "a number above 0 (2: the release at most doubles the probability)",
     "log_odds_range": "a number from 0",
@@ -29,10 +35,13 @@ _WANTED = {
 
 @dataclass(frozen=True)
 class Criteria:
-    """Limits that a release must keep. Each is judged by itself; all must hold.
+    """Limits that a release must keep. Each is judged by itself, and all must hold.
 
     Parameters
     ----------
+    gain
+        The most that the release may add to an intruder's probability of a record's true values
+        (within the tolerance): after less before.
     probability
         The most that an intruder's probability of a record's true values may be.
     lift
@@ -43,6 +52,9 @@ class Criteria:
     share
         The share of the records that may exceed each of these limits; by default none may. It is
         of the limits that stand beside it: those of `variables` have their own.
+    combine
+        ``"each"``: a record exceeds each limit by itself. ``"and"``: it must exceed all of the
+        limits that stand beside it, as where a lift matters only above some probability.
     variables
         Limits on single variables: a `Criteria` for every synthesized variable, or a dict of them
         by name.
@@ -51,24 +63,29 @@ class Criteria:
         elsewhere are few: ``"refuse"`` (it cannot be judged), or ``"accept"`` it as if it had been
         compared, because you know where it came from. What was found against it counts all the
         same.
-    name
-        What the policy is called.
+    name, source
+        What the policy is called, and where it comes from.
 
     Examples
     --------
-    >>> Criteria(probability=0.2, lift=2)
-    Criteria(probability=0.2, lift=2.0)
+    >>> Criteria(gain=0.1)
+    Criteria(gain=0.1)
+    >>> Criteria(probability=0.2, lift=2, combine="and")
+    Criteria(probability=0.2, lift=2.0, combine='and')
     >>> Criteria(lift=2, share=0.01, variables={"LogIncome": Criteria(probability=0.5)})
     Criteria(lift=2.0, share=0.01, variables={'LogIncome': Criteria(probability=0.5)})
     """
 
+    gain: float | None = field(default=None, kw_only=True)
     probability: float | None = field(default=None, kw_only=True)
     lift: float | None = field(default=None, kw_only=True)
     log_odds_range: float | None = field(default=None, kw_only=True)
     share: float = field(default=0.0, kw_only=True)
+    combine: Literal["each", "and"] = field(default="each", kw_only=True)
     variables: Criteria | Mapping[str, Criteria] | None = field(default=None, kw_only=True)
     unchecked_release: Literal["refuse", "accept"] = field(default="refuse", kw_only=True)
     name: str | None = field(default=None, kw_only=True)
+    source: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         for key in (*_MEASURES, "share"):
@@ -78,11 +95,14 @@ class Criteria:
                 if problem:
                     raise OptionError(f"Criteria: {key} {problem}")
                 object.__setattr__(self, key, float(value))
-        problem = _problem_of_unchecked(self.unchecked_release)
-        if problem:
-            raise OptionError(f"Criteria: unchecked_release {problem}")
-        if self.name is not None and (not isinstance(self.name, str) or not self.name.strip()):
-            raise OptionError(f"Criteria: name must be text; got {got(self.name)}.")
+        for key, choices in _CHOICES.items():
+            problem = _problem_of_choice(getattr(self, key), choices)
+            if problem:
+                raise OptionError(f"Criteria: {key} {problem}")
+        for key in ("name", "source"):
+            text = getattr(self, key)
+            if text is not None and (not isinstance(text, str) or not text.strip()):
+                raise OptionError(f"Criteria: {key} must be text; got {got(text)}.")
         if isinstance(self.variables, Mapping):
             object.__setattr__(self, "variables", dict(self.variables))
         problem = _problem_of_variables(self.variables)
@@ -96,7 +116,7 @@ class Criteria:
         given = [
             f"{key}={value!r}"
             for key, value in vars(self).items()
-            if value is not None and (key, value) not in _DEFAULTS
+            if value is not None and key != "source" and (key, value) not in _DEFAULTS
         ]
         return f"Criteria({', '.join(given)})"
 
@@ -106,6 +126,13 @@ class Criteria:
         given = {measure: getattr(self, measure) for measure in _MEASURES}
         return {measure: limit for measure, limit in given.items() if limit is not None}
 
+    @property
+    def groups(self) -> tuple[dict[MeasureName, float], ...]:
+        """The limits that a record must exceed all of, to count: each by itself, or together."""
+        if self.combine == "and" and self.limits:
+            return (self.limits,)
+        return tuple({measure: limit} for measure, limit in self.limits.items())
+
     def for_variable(self, name: str) -> Criteria | None:
         """Return the limits on one variable, or None."""
         if isinstance(self.variables, Mapping):
@@ -114,21 +141,22 @@ class Criteria:
 
     @classmethod
     def named(cls, name: str) -> Criteria:
-        """Return a policy that comes with synrisk.
+        """Return a policy that comes with synrisk; its `source` says where it comes from.
 
-        ``"cell-of-5"`` holds the probability of the true values, of all together and of each
-        variable, to 0.2, as a smallest cell of five does. ``"cell-of-11"`` holds it to 0.09, the
-        threshold of the European Medicines Agency's Policy 0070 and of Health Canada for public
-        releases. Both were made for re-identification; whether they suit an attribute is for the
-        office to say. Where the guesses are so few that the prior is above the limit, no release
-        passes, and the verdict says so.
+        ``"gain-of-10"``, the default: the release adds at most ten percentage points to an
+        intruder's probability of the truth. ``"p-percent"``: it does not make it more likely than
+        not that somebody is within the tolerance. ``"wp216-inference"``: nor at least twice as
+        likely. ``"cell-of-5"`` and ``"cell-of-11"`` hold the probability itself to 0.2 and 0.09;
+        both were made for re-identification, and whether they suit an attribute is for the office
+        to say: where the prior is above the limit no release passes, and the verdict says so.
         """
-        if not isinstance(name, str) or name not in _BUILT_IN:
+        known = policy_names()
+        if not isinstance(name, str) or name not in known:
             raise OptionError(
-                f"There is no policy {got(name)}.{nearest(name, _BUILT_IN)} Built in: "
-                f"{listed(_BUILT_IN)}; Criteria.from_toml reads your own."
+                f"There is no policy {got(name)}.{nearest(name, known)} Built in: "
+                f"{listed(known)}; Criteria.from_toml reads your own."
             )
-        return _BUILT_IN[name]
+        return cls.from_toml(_POLICIES, name)
 
     @classmethod
     def from_toml(cls, path: str | os.PathLike[str], name: str | None = None) -> Criteria:
@@ -140,8 +168,9 @@ class Criteria:
             A file such as::
 
                 [public-use]
-                probability = 0.2
-                lift = 2
+                source = "Our release board, 2026"
+                gain = 0.1
+                probability = 0.5
                 share = 0.001                # one record in a thousand may exceed each of these
                 variables.LogIncome = { probability = 0.5 }
 
@@ -179,11 +208,9 @@ class Criteria:
         if "variables" in section.values:
             variables = _variables_from(section.section("variables"))
         given: dict[str, Any] = dict(_numbers_from(section, (*_MEASURES, "share")))
-        if "unchecked_release" in section.values:
-            given["unchecked_release"] = section.values["unchecked_release"]
-            problem = _problem_of_unchecked(given["unchecked_release"])
-            if problem:
-                section.refuse(problem, "unchecked_release")
+        given |= _choices_from(section, tuple(_CHOICES))
+        if "source" in section.values:
+            given["source"] = section.text("source")
         return _made(section, {**given, "variables": variables, "name": name})
 
     def to_json(self) -> dict[str, Any]:
@@ -192,6 +219,10 @@ class Criteria:
         stored |= {str(measure): limit for measure, limit in self.limits.items()}
         if self.limits:
             stored["share"] = self.share
+        if self.combine != "each":
+            stored["combine"] = self.combine
+        if self.source:
+            stored["source"] = self.source
         if self.unchecked_release != "refuse":
             stored["unchecked_release"] = self.unchecked_release
         if isinstance(self.variables, Criteria):
@@ -215,13 +246,18 @@ class Criteria:
         return cls(**given, variables=variables)
 
 
+def policy_names() -> tuple[str, ...]:
+    """Return what the built-in policies are called."""
+    return tuple(read_settings(_POLICIES, "The file of policies").values)
+
+
 def _problem(key: str, value: object) -> str:
     """Return what is wrong with a limit or a share, or nothing."""
     good = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
     if good:
         number = float(value)  # type: ignore[arg-type]
         good = 0.0 <= number < np.inf
-        good &= not (key == "probability" and number > 1.0)
+        good &= not (key in ("gain", "probability") and number > 1.0)
         good &= not (key == "lift" and number == 0.0)
         good &= not (key == "share" and number >= 1.0)
     if good:
@@ -231,10 +267,21 @@ def _problem(key: str, value: object) -> str:
     return f"must be {_WANTED[key]}; got {shown}."
 
 
-def _problem_of_unchecked(value: object) -> str:
-    if isinstance(value, str) and value in _UNCHECKED:
+def _problem_of_choice(value: object, choices: tuple[str, ...]) -> str:
+    if isinstance(value, str) and value in choices:
         return ""
-    return f"must be one of {listed(_UNCHECKED)}; got {got(value)}."
+    return f"must be one of {listed(choices)}; got {got(value)}."
+
+
+def _choices_from(section: Section, keys: tuple[str, ...]) -> dict[str, str]:
+    given = {}
+    for key in keys:
+        if key in section.values:
+            problem = _problem_of_choice(section.values[key], _CHOICES[key])
+            if problem:
+                section.refuse(problem, key)
+            given[key] = str(section.values[key])
+    return given
 
 
 def _problem_of_variables(variables: object) -> str:
@@ -262,6 +309,8 @@ def _problem_of_variables(variables: object) -> str:
             )
         if one.variables is not None:
             return f"the limits on a variable ({name}) have no variables of their own."
+        if one.source is not None:
+            return f"source is of the whole policy, not of a variable ({name})."
         if one.unchecked_release != "refuse":
             return f"unchecked_release is of the whole release, not of a variable ({name})."
     return ""
@@ -304,8 +353,9 @@ def _of_variable(section: Section) -> Criteria:
             section.refuse("is of the joint guesses, not of a variable.", key)
     if "unchecked_release" in section.values:
         section.refuse("is of the whole release, not of a variable.", "unchecked_release")
-    section.refuse_unknown(("probability", "lift", "share"))
-    return _made(section, dict(_numbers_from(section, ("probability", "lift", "share"))))
+    section.refuse_unknown(_OF_VARIABLES)
+    given: dict[str, Any] = dict(_numbers_from(section, ("gain", "probability", "lift", "share")))
+    return _made(section, given | _choices_from(section, ("combine",)))
 
 
 def _made(section: Section, given: dict[str, Any]) -> Criteria:
@@ -315,9 +365,4 @@ def _made(section: Section, given: dict[str, Any]) -> Criteria:
         return section.refuse(str(error).removeprefix("Criteria: "))
 
 
-_BUILT_IN = {
-    "cell-of-5": Criteria(probability=0.2, variables=Criteria(probability=0.2), name="cell-of-5"),
-    "cell-of-11": Criteria(
-        probability=0.09, variables=Criteria(probability=0.09), name="cell-of-11"
-    ),
-}
+DEFAULT = Criteria(gain=0.1, variables=Criteria(gain=0.1))  # where nobody says otherwise

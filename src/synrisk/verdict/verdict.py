@@ -9,7 +9,7 @@ verdict that could go either way by the undecided records cannot be judged. Noth
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -28,8 +28,11 @@ PASSED: Outcome = "passed"
 FAILED: Outcome = "failed"
 UNJUDGED: Outcome = "cannot be judged"
 
+CALLED = "records"  # what rows are called where nobody says that they are people
 LEAST_SHARED = 10  # counts below are not told to outsiders, nor is what they leave of the whole
 _CONFIDENCE = 1.96
+_THOUSANDTH = 0.001
+_MARKS = {PASSED: "kept", FAILED: "failed", UNJUDGED: "undecided"}
 _NO_ERROR = "the Monte-Carlo error is not known"
 _UNRELIABLE = "not reliable"
 _TOO_CLOSE = "too close to the limit for the Monte-Carlo error"
@@ -65,10 +68,13 @@ class LimitReason(Reason):
     ----------
     of
         "joint", or a variable.
-    measure
-        "probability", "lift" or "log_odds_range".
-    limit, share
-        The limit, and the share of the records that may exceed it.
+    limits, share
+        The limits by measure ("gain", "probability", "lift", "log_odds_range"), all of which a
+        record must exceed to count; and the share of the records that may.
+    within
+        What counts as the truth, in words: "within 10 %"; nothing for the truth alone.
+    rows
+        What records are called: "records", or "people" where somebody says that they are.
     n_records
         The number of confidential records.
     n_over
@@ -82,14 +88,15 @@ class LimitReason(Reason):
     """
 
     of: str
-    measure: MeasureName
-    limit: float
+    limits: Mapping[MeasureName, float]
     share: float
     n_records: int
     n_over: int
     undecided: Mapping[str, int]
     n_before: int
     unit: int = LEAST_SHARED
+    within: str = ""
+    rows: str = CALLED
 
     @property
     def n_evaluated(self) -> int:
@@ -104,12 +111,12 @@ class LimitReason(Reason):
     def sentence(self, *, sharing: bool = False) -> str:
         """Return it in words; with `sharing` without small counts."""
         n_over, n_undecided = self._shared() if sharing else (self.n_over, self.n_undecided)
-        text = f"For {self._people(n_over, sharing=sharing)} {self._exceeds(none=n_over == 0)}"
+        text = (
+            f"For {self._records_over(n_over, sharing=sharing)} {self._exceeds(none=n_over == 0)}"
+        )
         whom = "them" if self.n_evaluated == self.n_records else "all"
         if self.n_over or self.share:
-            text += (
-                f"; it may for {f'{_percent(self.share)} of {whom}' if self.share else 'nobody'}"
-            )
+            text += f"; it may for {f'{_percent(self.share)} of {whom}' if self.share else 'none'}"
         if self.n_undecided:
             about = "about " if sharing else ""
             others = "others" if n_undecided is None else f"{about}{n_undecided:,}"
@@ -117,9 +124,7 @@ class LimitReason(Reason):
         text += "."
         if self.n_before:
             where = "There" if sharing else f"For {self.n_before:,} of these"
-            text += (
-                f" {where} the prior over so few guesses exceeds it already, before the release."
-            )
+            text += f" {where} the prior exceeds it already, before the release."
         return text
 
     def _whys(self, *, sharing: bool) -> list[str]:
@@ -128,7 +133,7 @@ class LimitReason(Reason):
         whys = [why if why in known or not sharing else SHARED_WHY for why in self.undecided]
         return list(dict.fromkeys(whys))
 
-    def _people(self, n_over: int | None, *, sharing: bool) -> str:
+    def _records_over(self, n_over: int | None, *, sharing: bool) -> str:
         few = f"fewer than {self.unit}"
         everyone = self._everyone(sharing=sharing)
         if n_over == 0:
@@ -148,24 +153,30 @@ class LimitReason(Reason):
         return f"{few if self.n_over < self.unit else f'all but {few}'} of {everyone}"
 
     def _everyone(self, *, sharing: bool) -> str:
-        """Return of how many people the limit was looked at."""
+        """Return of how many records the limit was looked at."""
         n, n_records = self.n_evaluated, self.n_records
         if sharing and n < LEAST_SHARED:
-            return f"fewer than {LEAST_SHARED} people{'' if n == n_records else ' evaluated'}"
+            return f"fewer than {LEAST_SHARED} {self.rows}{'' if n == n_records else ' evaluated'}"
         if n == n_records:
-            return f"{n:,} people"
+            return f"{n:,} {self.rows}"
         if sharing and n > n_records - LEAST_SHARED:
-            return f"the people evaluated (nearly all {n_records:,})"
-        return f"the {n:,} people evaluated (there are {n_records:,})"
+            return f"the {self.rows} evaluated (nearly all {n_records:,})"
+        return f"the {n:,} {self.rows} evaluated (there are {n_records:,})"
 
     def _exceeds(self, *, none: bool) -> str:
+        return " and ".join(self._exceeds_one(*limit, none=none) for limit in self.limits.items())
+
+    def _exceeds_one(self, measure: MeasureName, limit: float, *, none: bool) -> str:
         what = "true values" if self.of == "joint" else f"true {self.of}"
+        belief = f"an intruder's probability of the {what}{self.within and ' ' + self.within}"
         whose, verb, by = {
-            "probability": (f"an intruder's probability of the {what}", "exceed", ""),
-            "lift": ("the release", "multiply", f" an intruder's probability of the {what} by"),
+            "gain": ("the release", "raise", f" {belief} by"),
+            "probability": (belief, "exceed", ""),
+            "lift": ("the release", "multiply", f" {belief} by"),
             "log_odds_range": ("the release", "move", " an intruder's log odds between guesses by"),
-        }[self.measure]
-        more = f"{by} more than {self.limit:g}" if by else f" {self.limit:g}"
+        }[measure]
+        shown = f"{100 * limit:g} percentage points" if measure == "gain" else f"{limit:g}"
+        more = f"{by} more than {shown}" if by else f" {shown}"
         if none:
             return f"does {whose} {verb}{more}"
         return f"{whose} {'multiplies' if verb == 'multiply' else verb + 's'}{more}"
@@ -189,8 +200,7 @@ class LimitReason(Reason):
         stored: dict[str, Any] = {
             "kind": "limit",
             "of": self.of,
-            "measure": self.measure,
-            "limit": self.limit,
+            "limits": dict(self.limits),
             "share": self.share,
             "outcome": self.outcome,
             "n_records": None if hidden else self.n_records,
@@ -225,8 +235,8 @@ class ReleaseReason(Reason):
             return " ".join(self.failures)
         if self.failures:
             return (
-                f"The release fails {counted(len(self.failures), 'check')} that it came from these "
-                "models, which the risk assumes."
+                f"The release fails {counted(len(self.failures), 'check')} of what the risk "
+                "assumes of it."
             )
         if self.unchecked:
             accepted = " The criteria accept that." if self.outcome == PASSED else ""
@@ -252,6 +262,49 @@ class ReleaseReason(Reason):
         }
 
 
+@dataclass(frozen=True)
+class FurtherReason(Reason):
+    """What other releases of the same fit would have given: a release may have been chosen.
+
+    Attributes
+    ----------
+    n_kept
+        How many of them keep the limits, by their numbers.
+    largest
+        The largest gain of all variables together in each.
+    own
+        In this release.
+    """
+
+    n_kept: int
+    largest: tuple[float, ...]
+    own: float
+
+    def sentence(self, *, sharing: bool = False) -> str:
+        """Return it in words; with `sharing` without numbers of single records."""
+        n = len(self.largest)
+        kept = "all" if self.n_kept == n else "none" if not self.n_kept else f"{self.n_kept:,}"
+        text = f"Of {n:,} further releases of the same fit {kept} would keep these limits"
+        if not sharing:
+            low, high, own = (
+                _gain(one) for one in (min(self.largest), max(self.largest), self.own)
+            )
+            range_ = low if low == high else f"{low} to {high}"
+            text += f"; the largest gain in them is {range_}, in this one {own}"
+        return f"{text}."
+
+    def to_json(self, *, sharing: bool = False) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        stored: dict[str, Any] = {
+            "kind": "further releases",
+            "outcome": self.outcome,
+            "n_releases": len(self.largest),
+            "n_kept": self.n_kept,
+            "sentence": self.sentence(sharing=sharing),
+        }
+        return stored if sharing else stored | {"largest": list(self.largest), "own": self.own}
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Verdict:
     """Whether a release keeps the criteria.
@@ -267,6 +320,7 @@ class Verdict:
     criteria: Criteria
     reasons: tuple[Reason, ...]
     _records: pd.DataFrame
+    _measures: RecordMeasures
 
     @property
     def records(self) -> pd.DataFrame:
@@ -285,6 +339,39 @@ class Verdict:
             return FAILED
         return UNJUDGED if UNJUDGED in outcomes else PASSED
 
+    @property
+    def of_limits(self) -> Outcome:
+        """The outcome of the limits alone, whatever the checks of the release say."""
+        limits = tuple(one for one in self.reasons if isinstance(one, LimitReason))
+        return replace(self, reasons=limits).outcome
+
+    def beside(self, further: Sequence[RecordMeasures]) -> Verdict:
+        """Return this verdict with what further releases of the same fit would have given."""
+        if not further:
+            return self
+        n_kept = sum(_keeps(self.criteria, measures) for measures in further)
+        largest = tuple(float(measures[JOINT, "gain"].value.max()) for measures in further)
+        own = float(self._measures[JOINT, "gain"].value.max())
+        return replace(self, reasons=(*self.reasons, FurtherReason(PASSED, n_kept, largest, own)))
+
+    def marked(self, *, sharing: bool = False) -> list[tuple[str, str]]:
+        """Return a mark ("kept", "failed", "undecided", or "note") and a sentence by reason.
+
+        Those that decide come first.
+        """
+        ranked = self._ranked()
+        return [
+            (
+                "note" if isinstance(reason, FurtherReason) else _MARKS[reason.outcome],
+                reason.sentence(sharing=sharing),
+            )
+            for reason in ranked
+        ]
+
+    def _ranked(self) -> list[Reason]:
+        order: list[Outcome] = [self.outcome, FAILED, UNJUDGED, PASSED]
+        return sorted(self.reasons, key=lambda reason: order.index(reason.outcome))
+
     def sentences(self, *, sharing: bool = False) -> list[str]:
         """Return a sentence for each reason, those that decide first.
 
@@ -295,9 +382,7 @@ class Verdict:
             leaves fewer than 10 of the records, others are in tens, and there is nothing about
             single records.
         """
-        order: list[Outcome] = [self.outcome, FAILED, UNJUDGED, PASSED]
-        ranked = sorted(self.reasons, key=lambda reason: order.index(reason.outcome))
-        return [reason.sentence(sharing=sharing) for reason in ranked]
+        return [sentence for _, sentence in self.marked(sharing=sharing)]
 
     def to_json(self, *, sharing: bool = False) -> dict[str, Any]:
         """Return outcome, criteria and reasons as JSON has them; no record is named."""
@@ -310,10 +395,28 @@ class Verdict:
     def __str__(self) -> str:
         policy = f" ({self.criteria.name})" if self.criteria.name else ""
         lines = [f"{self.outcome[0].upper()}{self.outcome[1:]}{policy}."]
-        return "\n".join([*lines, *(f"- {sentence}" for sentence in self.sentences())])
+        marked = (f"- {mark.capitalize()}: {sentence}" for mark, sentence in self.marked())
+        return "\n".join([*lines, *marked])
 
     def __repr__(self) -> str:
-        return f"<Verdict: {self.outcome}; {counted(len(self.reasons) - 1, 'limit')}>"
+        n_limits = sum(isinstance(reason, LimitReason) for reason in self.reasons)
+        return f"<Verdict: {self.outcome}; {counted(n_limits, 'limit')}>"
+
+
+def _keeps(criteria: Criteria, measures: RecordMeasures) -> bool:
+    """Tell whether the limits are kept by numbers alone, whatever their errors."""
+    for of, limits in _limits_by_part(criteria, measures.variables).items():
+        for group in limits.groups:
+            over = np.all(
+                [
+                    measures[of, name].value > measures[of, name].at_limit(limit)
+                    for name, limit in group.items()
+                ],
+                axis=0,
+            )
+            if over.mean() > limits.share:
+                return False
+    return True
 
 
 def judge(
@@ -324,6 +427,8 @@ def judge(
     n_records: int,
     n_datasets: int = 1,
     doubts: Sequence[Doubt] = (),
+    within: Mapping[str, str] | None = None,
+    rows: str = CALLED,
 ) -> Verdict:
     """Return whether the records keep the criteria.
 
@@ -343,6 +448,10 @@ def judge(
         How many synthetic datasets there are.
     doubts
         Why the risk of some records is not known: they are undecided.
+    within
+        What counts as the truth, in words, by variable and for the joint.
+    rows
+        What records are called.
     """
     if not isinstance(criteria, Criteria):
         raise OptionError(
@@ -359,30 +468,33 @@ def judge(
     reasons: list[Reason] = []
     states: dict[str, Any] = {}
     for of, limits in _limits_by_part(criteria, variables).items():
-        for name, limit in limits.limits.items():
-            measure = measures[of, name]
-            over, within, why = _decided(measure, limit, doubts)
-            states[name if of == JOINT else f"{name}_{of}"] = np.where(
-                over, "over", np.where(within, "within", "undecided")
+        for group in limits.groups:
+            own = [(measures[of, name], limit) for name, limit in group.items()]
+            over, inside, why = _decided(own, doubts)
+            column = "_and_".join(group)
+            states[column if of == JOINT else f"{column}_{of}"] = np.where(
+                over, "over", np.where(inside, "within", "undecided")
             )
-            reasons.append(
-                _limit_reason(
-                    of,
-                    name,
-                    limit,
-                    limits.share,
-                    n_records,
-                    int(over.sum()),
-                    {**why, _NOT_EVALUATED: n_records - len(labels)},
-                    int((measure.exceeded_before(limit) & over).sum()),
-                    LEAST_SHARED * n_datasets,
-                )
+            before = np.all([measure.exceeded_before(limit) for measure, limit in own], axis=0)
+            reason = LimitReason(
+                _outcome(limits.share, n_records, int(over.sum()), why, n_records - len(labels)),
+                of,
+                group,
+                limits.share,
+                n_records,
+                int(over.sum()),
+                {k: n for k, n in {**why, _NOT_EVALUATED: n_records - len(labels)}.items() if n},
+                int((before & over).sum()),
+                LEAST_SHARED * n_datasets,
+                (within or {}).get(of, ""),
+                rows,
             )
+            reasons.append(reason)
     reasons.append(
         _release_reason(checks, variables, accept=criteria.unchecked_release == "accept")
     )
     table = pd.DataFrame(states, index=labels)
-    return Verdict(criteria, tuple(reasons), table[(table != "within").any(axis=1)])
+    return Verdict(criteria, tuple(reasons), table[(table != "within").any(axis=1)], measures)
 
 
 def _limits_by_part(criteria: Criteria, variables: tuple[str, ...]) -> dict[str, Criteria]:
@@ -395,53 +507,48 @@ def _limits_by_part(criteria: Criteria, variables: tuple[str, ...]) -> dict[str,
 
 
 def _decided(
-    measure: RecordMeasure, limit: float, doubts: Sequence[Doubt]
+    limits: Sequence[tuple[RecordMeasure, float]], doubts: Sequence[Doubt]
 ) -> tuple[BoolArray, BoolArray, dict[str, int]]:
-    """Return which records are over and which within a limit, and why others are undecided."""
-    at_limit = measure.at_limit(limit)
-    value, error, reliable = measure.value, measure.error, measure.reliable
-    known = np.isfinite(value) & np.isfinite(error)
-    open_, why = np.ones(len(value), dtype=bool), {}
+    """Return which records are over all limits, which within one, and why others are undecided."""
+    n_records = len(limits[0][0].value)
+    open_, why = np.ones(n_records, dtype=bool), {}
     for doubt in doubts:
         why[doubt.why] = int((open_ & doubt.records).sum())
         open_ &= ~doubt.records
-    known_of, sure = known & open_, known & reliable & open_
-    margin = _CONFIDENCE * np.where(known, error, 0.0)
-    with np.errstate(invalid="ignore"):
-        over = sure & (value - margin > at_limit)
-        within = sure & (value + margin <= at_limit)
+    over, within = open_.copy(), np.zeros(n_records, dtype=bool)
+    known, reliable = np.ones(n_records, dtype=bool), np.ones(n_records, dtype=bool)
+    for measure, limit in limits:
+        at_limit, value, error = measure.at_limit(limit), measure.value, measure.error
+        is_known = np.isfinite(value) & np.isfinite(error)
+        sure = is_known & measure.reliable & open_
+        margin = _CONFIDENCE * np.where(is_known, error, 0.0)
+        with np.errstate(invalid="ignore"):
+            over &= sure & (value - margin > at_limit)
+            within |= sure & (value + margin <= at_limit)
+        known &= is_known
+        reliable &= measure.reliable
+    left = open_ & ~over & ~within
     return (
         over,
         within,
         {
             **why,
-            _NO_ERROR: int((open_ & ~known).sum()),
-            _UNRELIABLE: int((known_of & ~reliable).sum()),
-            _TOO_CLOSE: int((sure & ~over & ~within).sum()),
+            _NO_ERROR: int((left & ~known).sum()),
+            _UNRELIABLE: int((left & known & ~reliable).sum()),
+            _TOO_CLOSE: int((left & known & reliable).sum()),
         },
     )
 
 
-def _limit_reason(
-    of: str,
-    measure: MeasureName,
-    limit: float,
-    share: float,
-    n_records: int,
-    n_over: int,
-    undecided: Mapping[str, int],
-    n_before: int,
-    unit: int,
-) -> LimitReason:
-    some = {why: n for why, n in undecided.items() if n}
+def _outcome(
+    share: float, n_records: int, n_over: int, why: Mapping[str, int], n_left_out: int
+) -> Outcome:
     # Divided, not multiplied: 29 of 100 is 0.29 to the last bit, 0.29 · 100 is below 29.
     if n_over / n_records > share:
-        outcome = FAILED
-    elif (n_over + sum(some.values())) / n_records <= share:
-        outcome = PASSED
-    else:
-        outcome = UNJUDGED
-    return LimitReason(outcome, of, measure, limit, share, n_records, n_over, some, n_before, unit)
+        return FAILED
+    if (n_over + sum(why.values()) + n_left_out) / n_records <= share:
+        return PASSED
+    return UNJUDGED
 
 
 def _release_reason(
@@ -476,6 +583,11 @@ def _shareable(n: int, n_records: int, unit: int) -> int | None:
         return None
     told = unit * round(n / unit)
     return told if told <= n_records - unit else told - unit
+
+
+def _gain(value: float) -> str:
+    """Return a gain in thousandths."""
+    return f"{value:.3f}" if value >= _THOUSANDTH else "below 0.001"
 
 
 def _percent(share: float) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers.cases import one_gaussian, people
+from helpers.secret import SECRET
 
 import synrisk as sr
 
@@ -25,16 +26,17 @@ def data():
 @cache
 def honest():
     synthesizer = sr.fit(HONEST, data(), n_draws=200, seed=1)
-    return synthesizer, synthesizer.synthesize(m=1, seed=2)
+    return synthesizer, synthesizer.synthesize(m=1, seed=SECRET + 2)
 
 
 @cache
 def compared():
     """An honest synthesizer with one and three datasets, independent columns, and a copy."""
     synthesizer = sr.fit(HONEST, data(), n_draws=200, seed=1)
-    release = synthesizer.synthesize(m=3, seed=2)
-    alone = sr.fit([sr.Regression("a ~ 1"), sr.Regression("b ~ 1")], data(), n_draws=200, seed=1)
-    independent = alone.synthesize(seed=3)
+    release = synthesizer.synthesize(m=3, seed=SECRET + 2)
+    plan = [sr.Regression("a ~ 1"), sr.Regression("b ~ 1")]
+    alone = sr.fit(plan, data(), n_draws=200, seed=1, release=["x"])
+    independent = alone.synthesize(seed=SECRET + 3)
     return sr.compare(
         {
             "m=1": (synthesizer, release[:1]),
@@ -55,7 +57,7 @@ def test_what_can_be_judged():
     }  # fmt: skip
     assert table.loc["a copy", "verdict"] == "cannot be judged"
     assert table.loc["m=1", "verdict"] == "passed"
-    assert "copied" in table.loc["a copy", "why"]
+    assert "Too close" in table.loc["a copy", "why"]
     assert not table.loc["m=1", "why"]
 
 
@@ -151,7 +153,8 @@ def test_what_is_reliable_is_not_known_without_errors():
 
 
 def test_criteria_may_accept_what_was_not_checked():
-    synthesizer, release = one_gaussian(n=60)
+    synthesizer, _ = one_gaussian(n=60)
+    release = synthesizer.synthesize(1, seed=SECRET)
     releases = {"foreign": (synthesizer, release)}
     criteria = sr.Criteria(lift=50, unchecked_release="accept")
     found = sr.compare(releases, criteria=criteria)
@@ -188,12 +191,12 @@ def test_why_is_said_once_with_the_datasets():
     )
     why = found.table["why"]
     assert why["copies"] == (
-        "Rows are copied from confidential records (datasets 1–3). Follows the confidential data "
+        "Too close to confidential records (datasets 1–3). Follows the confidential data "
         "more closely than the model would, in a, b (datasets 1–3). Rows miss the mean as their "
         "records do, in a, b (datasets 1–3)."
     )
     assert why["mixed"] == (
-        "Rows are copied from confidential records (datasets 3–4). Does not look as if it came "
+        "Too close to confidential records (datasets 1, 3–4). Does not look as if it came "
         "from the model of a, b (dataset 1). Follows the confidential data more closely than the "
         "model would, in a, b (datasets 3–4). Rows miss the mean as their records do, in a, b "
         "(datasets 1, 3–4)."
@@ -221,8 +224,11 @@ def test_repr_names_what_cannot_be_judged():
 
 
 def test_draws_made_elsewhere_are_not_checked():
-    synthesizer, release = one_gaussian(n=60)
-    found = sr.compare({"foreign": (synthesizer, release)}, risk={"estimator": "paper"})
+    synthesizer, _ = one_gaussian(n=60)
+    release = synthesizer.synthesize(1, seed=SECRET)
+    found = sr.compare(
+        {"foreign": (synthesizer, release)}, risk={"estimator": "paper", "question": "paper"}
+    )
     table = found.table
     assert table.loc["foreign", "judged"] == "not checked"
     plain = sr.attribute_risk(synthesizer, release, diagnostics=False)
@@ -299,7 +305,10 @@ def test_chosen_variables_are_all_that_is_compared():
 def test_the_same_labels_are_not_the_same_records():
     first, second = (part.reset_index(drop=True) for part in (data()[:200], data()[200:]))
     one, other = (sr.fit(HONEST, part, n_draws=50, seed=1) for part in (first, second))
-    releases = {"a": (one, one.synthesize(seed=1)), "b": (other, other.synthesize(seed=1))}
+    releases = {
+        "a": (one, one.synthesize(seed=SECRET + 1)),
+        "b": (other, other.synthesize(seed=SECRET + 1)),
+    }
     with pytest.raises(sr.OptionError, match="other values of x, a, b") as raised:
         sr.compare(releases)
     assert not re.search(r"\d\.\d", str(raised.value))
@@ -318,7 +327,7 @@ def test_the_same_records_in_other_types_are_the_same(tmp_path):
         "file": str(tmp_path / "people.csv"),
         "objects": table.assign(**coded, k=table["k"].astype(str).astype("category")),
     }
-    release = one.synthesize(seed=2)
+    release = one.synthesize(seed=SECRET + 2)
     for name, given in others.items():
         other = sr.fit(plan, given, n_draws=50, seed=1)
         found = sr.compare({"frame": (one, release), name: (other, release)})
@@ -349,7 +358,7 @@ def test_risks_of_different_records_are_refused():
 
 def test_a_risk_of_another_release_is_refused(tmp_path):
     synthesizer = honest()[0]
-    release = synthesizer.synthesize(m=3, seed=2)
+    release = synthesizer.synthesize(m=3, seed=SECRET + 2)
     risk = sr.attribute_risk(synthesizer, release[:2])
     with pytest.raises(sr.OptionError, match="dataset 2 is another"):
         sr.compare({"m": (risk, [release[1], release[2]])})
@@ -383,7 +392,7 @@ def test_guesses_of_levels_and_counts_are_compared_too():
     plan = [sr.Regression("r ~ x", "categorical"), sr.Regression("k ~ r", "poisson")]
     one = sr.fit(plan, table, n_draws=50, seed=1)
     other = sr.fit(plan, table, n_draws=50, seed=1, types={"r": ["top", "low", "mid"]})
-    release = one.synthesize(seed=2)
+    release = one.synthesize(seed=SECRET + 2)
     found = sr.compare({"one": (one, release), "other": (other, release)})
     assert not any("guesses" in note for note in found.notes)
     fewer = sr.attribute_risk(one, release, guesses={"k": sr.Values(range(4))}, records=range(10))
@@ -392,11 +401,39 @@ def test_guesses_of_levels_and_counts_are_compared_too():
     assert any("'fewer' in k." in note for note in found.notes)
 
 
+@pytest.mark.parametrize("options", [{"tolerance": 0.05}, {"question": "paper"}])
+def test_releases_are_asked_what_the_options_say_and_another_question_is_noted(options):
+    synthesizer, release = honest()
+    asked = sr.attribute_risk(synthesizer, release, **options)
+    same = sr.compare({"m": (synthesizer, release), "asked": (asked, release)}, risk=options)
+    pd.testing.assert_series_equal(
+        same.table.loc["m"], same.table.loc["asked"], check_names=False, rtol=1e-12
+    )
+    assert same.cautions == ()
+    found = sr.compare({"m": (synthesizer, release), "asked": (asked, release)})
+    assert found.cautions == ("guesses differ",)
+
+
+def test_a_range_is_the_same_whatever_model_it_is_looked_at_by():
+    synthesizer, release = honest()
+    plan = [sr.Regression("a ~ 1"), sr.Regression("b ~ 1")]
+    poor = sr.fit(plan, data(), n_draws=50, seed=1, release=["x"])
+    found = sr.compare({"x": (synthesizer, release), "none": (poor, poor.synthesize(seed=SECRET))})
+    rich, flat = found.risks.values()
+    assert rich.records["n_guesses"].iloc[0] != flat.records["n_guesses"].iloc[0]
+    assert found.cautions == ()
+    low, high = data()["a"].min(), data()["a"].max()
+    considered = rich.considered("a")
+    np.testing.assert_allclose(considered["low"], low - 0.1 * (high - low), rtol=1e-12)
+    np.testing.assert_allclose(considered["high"], high + 0.1 * (high - low), rtol=1e-12)
+    np.testing.assert_allclose(considered["tolerance"], 0.1 * data()["a"].abs(), rtol=1e-12)
+
+
 def test_risks_of_different_priors_are_noted():
     synthesizer, release = honest()
-    believed = sr.attribute_risk(synthesizer, release, intruder_prior=sr.TruthFactor(3))
-    found = sr.compare({"uniform": (synthesizer, release), "more": (believed, release)})
-    assert any("prior probability" in note for note in found.notes)
+    believed = sr.attribute_risk(synthesizer, release, intruder_prior="uniform")
+    found = sr.compare({"default": (synthesizer, release), "uniform": (believed, release)})
+    assert any("what is believed before them" in note for note in found.notes)
     assert found.cautions == ()
 
 
@@ -404,8 +441,10 @@ def test_different_variables_are_noted():
     found = compared()
     assert not found.cautions
     synthesizer, release = honest()
-    alone = sr.fit(HONEST[1], data(), n_draws=50, seed=1)
-    both = sr.compare({"two": (synthesizer, release), "one": (alone, alone.synthesize(seed=1))})
+    alone = sr.fit(HONEST[1], data(), n_draws=50, seed=1, release=["x"])
+    both = sr.compare(
+        {"two": (synthesizer, release), "one": (alone, alone.synthesize(seed=SECRET))}
+    )
     assert any("a joint risk of more variables" in note for note in both.notes)
     assert both.cautions == ("synthesized variables differ",)
 

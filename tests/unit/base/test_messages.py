@@ -6,8 +6,6 @@ import pytest
 
 import synrisk as sr
 from synrisk.base.messages import either, in_python, in_study, place_of, setting
-from synrisk.study.file import POLICIES
-from synrisk.verdict.criteria import _BUILT_IN
 
 
 @pytest.mark.parametrize(
@@ -52,7 +50,3 @@ def test_errors_show_python_and_keep_the_study_spelling():
 
 def test_a_name_of_the_data_that_looks_marked_is_shown():
     assert str(sr.DataError("There is no column \x02x\x03.")) == "There is no column \x02x\x03."
-
-
-def test_the_study_knows_every_built_in_policy():
-    assert set(POLICIES) == set(_BUILT_IN)

@@ -18,7 +18,7 @@ class Terminal(io.StringIO):
 @pytest.mark.parametrize("progress", [None, False, True])
 def test_nothing_is_shown_without_a_terminal(progress, capsys):
     synthesizer, release = two_gaussians()
-    sr.attribute_risk(synthesizer, release, progress=progress)
+    sr.attribute_risk(synthesizer, release, progress=progress, question="paper")
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err == ""
@@ -29,9 +29,9 @@ def test_a_bar_is_shown_on_a_terminal(monkeypatch):
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
     synthesizer, release = two_gaussians()
-    sr.attribute_risk(synthesizer, release, progress=False)
+    sr.attribute_risk(synthesizer, release, progress=False, question="paper")
     assert terminal.getvalue() == ""
-    sr.attribute_risk(synthesizer, release, progress=True)
+    sr.attribute_risk(synthesizer, release, progress=True, question="paper")
     assert "Evaluating records" in terminal.getvalue()
     assert "40/40" in terminal.getvalue()
 
@@ -78,4 +78,4 @@ def test_steps_are_silent_where_nobody_looks(monkeypatch, capsys):
 def test_progress_is_yes_or_no():
     synthesizer, release = two_gaussians()
     with pytest.raises(sr.OptionError, match="progress"):
-        sr.attribute_risk(synthesizer, release, progress="often")
+        sr.attribute_risk(synthesizer, release, progress="often", question="paper")

@@ -33,9 +33,9 @@ def case(name):
 
 def both(monkeypatch, synthesizer, release, **options):
     monkeypatch.setattr(evaluate_module, "_LARGE_JOINT", 10**9)
-    built = sr.attribute_risk(synthesizer, release, **options)
+    built = sr.attribute_risk(synthesizer, release, **options, question="paper")
     monkeypatch.setattr(evaluate_module, "_LARGE_JOINT", 0)
-    eliminated = sr.attribute_risk(synthesizer, release, **options)
+    eliminated = sr.attribute_risk(synthesizer, release, **options, question="paper")
     return built, eliminated
 
 
@@ -88,8 +88,12 @@ def test_records_whose_sums_underflow_are_built(monkeypatch):
 def test_a_kept_joint_agrees_with_the_eliminated_marginals(monkeypatch):
     synthesizer, release = case("fork")
     monkeypatch.setattr(evaluate_module, "_LARGE_JOINT", 0)
-    kept = sr.attribute_risk(synthesizer, release, guesses=3, joint="keep").to_dataset()
-    dropped = sr.attribute_risk(synthesizer, release, guesses=3, joint="drop").to_dataset()
+    kept = sr.attribute_risk(
+        synthesizer, release, guesses=3, joint="keep", question="paper"
+    ).to_dataset()
+    dropped = sr.attribute_risk(
+        synthesizer, release, guesses=3, joint="drop", question="paper"
+    ).to_dataset()
     assert kept.drop_vars("joint").identical(dropped)
     others = ["guess_b", "guess_c", "guess_z"]
     np.testing.assert_allclose(kept["joint"].sum(others), kept["marginal_x"], rtol=1e-11)
@@ -100,7 +104,7 @@ def test_large_joints_are_eliminated_by_themselves(monkeypatch):
     calls = []
     original = elimination.plan_elimination
     monkeypatch.setattr(elimination, "plan_elimination", lambda *a: calls.append(a) or original(*a))
-    risk = sr.attribute_risk(synthesizer, release, guesses=7, joint="drop")
+    risk = sr.attribute_risk(synthesizer, release, guesses=7, joint="drop", question="paper")
     assert calls
     assert (risk.records["n_guesses"] == 7**4).all()
     np.testing.assert_allclose(risk.marginal("c").sum("guess"), 1.0, rtol=1e-12)

@@ -263,18 +263,26 @@ def test_sums_over_nodes_equal_the_formula_whatever_lies_beside_a_record(size, m
         )
         sets.append(nodes)
     alone, *stacked = sets[: 1 + m]
-    found = log_predictive_by_nodes(block, alone, stacked, shape)
+    ratios, predicted = log_predictive_by_nodes(block, alone, stacked, shape)
     logs = [of_nodes(block, nodes) for nodes in sets]
-    expected = logs[0] if m == 0 else sum(logs[1 : 1 + m]) - m * logs[0]
     near = np.arange(n) != 4
-    np.testing.assert_allclose(found[near], expected[near], rtol=0, atol=1e-11)
     # Differences of logs of some millions, each known to a rounding: about five to a set and sign.
     largest = max(np.abs(one[4]).max() for one in logs)
     rounding = np.finfo(np.float64).eps * largest
-    np.testing.assert_allclose(found[4], expected[4], rtol=0, atol=20 * rounding)
+    both = [(predicted, logs[0])]
+    if m:
+        both.append((ratios, sum(logs[1 : 1 + m]) - m * logs[0]))
+    for found, expected in both:
+        np.testing.assert_allclose(found[near], expected[near], rtol=0, atol=1e-11)
+        np.testing.assert_allclose(found[4], expected[4], rtol=0, atol=20 * rounding)
+    assert ratios.size == (predicted.size if m else 0)
     for i in range(n):
         again = log_predictive_by_nodes(one_record(block, i), alone, stacked, shape)
-        np.testing.assert_array_equal(again[0], found[i])
+        for whole, own in zip((ratios, predicted), again, strict=True):
+            np.testing.assert_array_equal(own[:1], whole[i : i + 1])
+    without = log_predictive_by_nodes(block, alone, stacked, shape, predicted=False)
+    np.testing.assert_array_equal(without[0], ratios)
+    assert without[1].size == 0
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0, 1e3, 1e6])
@@ -377,10 +385,16 @@ def test_cells_within():
     assert cells_within((0, 1, 2), (0, 1, 2), shape).tolist() == cells.ravel().tolist()
 
 
+# The truth alone is near, and each guess stands for itself.
+POINTED = {"missed": np.zeros((0, 0)), "widths": np.zeros((0, 0))}
+
+
+@pytest.mark.parametrize("of_range", [False, True])
 @pytest.mark.parametrize(
     "axes", [[(0, 1, 2)], [(0,), (0, 1), (0, 1, 2)], [(0,), (0, 1), (0, 2)], [(0,), (1,), (2,)]]
 )
-def test_summaries_equal_plain_numpy(axes):
+def test_summaries_equal_plain_numpy(axes, of_range):
+    """Of listed guesses; and of such as stand for more or less, some of them near the truth."""
     rng = np.random.default_rng(0)
     n, shape = 9, (3, 2, 4)
     sizes = [[size if axis in some else 1 for axis, size in enumerate(shape)] for some in axes]
@@ -401,7 +415,20 @@ def test_summaries_equal_plain_numpy(axes):
     log_p = log_prior + log_likelihood
     log_p -= logsumexp(log_p, axis=1, keepdims=True)
     p = np.exp(log_p).reshape(n, *shape)
-    found, extremes = summarise(tables, axes, log_prior, truth, shape, keep=True, with_ends=True)
+    rows, starts = np.arange(n)[:, None], np.cumsum([0, *shape[:-1]])
+    near = np.zeros((n, sum(shape)), dtype=bool)
+    near[rows, starts + truth] = True
+    widths, given = np.zeros((n, sum(shape))), POINTED
+    if of_range:
+        near |= rng.random(near.shape) < 0.4
+        widths = rng.normal(size=widths.shape)
+        given = {"missed": 1.0 - near, "widths": widths}
+    near, widths = (np.split(values, starts[1:], axis=1) for values in (near, widths))
+    all_near = near[0][:, :, None, None] & near[1][:, None, :, None] & near[2][:, None, None, :]
+    log_width = widths[0][:, :, None, None] + widths[1][:, None, :, None] + widths[2][:, None, None]
+    found, extremes = summarise(
+        tables, axes, log_prior, truth, shape, **given, keep=True, with_ends=True
+    )
     ends = extremes.ends
     present = np.where(prior > 0, log_likelihood, np.nan)
     np.testing.assert_array_equal(ends[:, 0], np.nanargmin(present, axis=1))
@@ -409,10 +436,13 @@ def test_summaries_equal_plain_numpy(axes):
     between = np.nanmax(present, axis=1) - np.nanmin(present, axis=1)
     np.testing.assert_allclose(found.log_odds_range, between, rtol=1e-14, atol=1e-14)
     index = (np.arange(n), *truth.T)
-    np.testing.assert_allclose(found.probability, p[index], rtol=1e-13)
-    np.testing.assert_allclose(found.prior, prior.reshape(p.shape)[index], rtol=1e-13)
+    inner = (1, 2, 3)
+    np.testing.assert_allclose(found.probability, (p * all_near).sum(axis=inner), rtol=1e-13)
+    before = (prior.reshape(p.shape) * all_near).sum(axis=inner)
+    np.testing.assert_allclose(found.prior, before, rtol=1e-13)
+    log_density = log_p - log_width.reshape(n, -1)
     with np.errstate(invalid="ignore"):
-        difference = log_p - log_p.reshape(p.shape)[index][:, None]
+        difference = log_density - log_density.reshape(p.shape)[index][:, None]
     rank = (difference > TIE).sum(axis=1) + ((np.abs(difference) <= TIE).sum(axis=1) + 1) / 2
     np.testing.assert_array_equal(found.rank, rank)
     np.testing.assert_array_equal(extremes.ranks[:, 0], 1 + (difference > TIE).sum(axis=1))
@@ -420,9 +450,11 @@ def test_summaries_equal_plain_numpy(axes):
     np.testing.assert_array_equal(found.n_guesses, [24 - (i == 5) for i in range(n)])
     for axis in range(3):
         others = tuple(1 + a for a in range(3) if a != axis)
-        np.testing.assert_allclose(found.marginals[axis], p.sum(axis=others), rtol=1e-12)
-        np.testing.assert_array_equal(found.best[:, axis], p.sum(axis=others).argmax(axis=1))
-        of_truth = prior.reshape(p.shape).sum(axis=others)[np.arange(n), truth[:, axis]]
+        marginal = p.sum(axis=others)
+        np.testing.assert_allclose(found.marginals[axis], marginal, rtol=1e-12)
+        density = marginal * np.exp(-widths[axis])
+        np.testing.assert_array_equal(found.best[:, axis], density.argmax(axis=1))
+        of_truth = (prior.reshape(p.shape).sum(axis=others) * near[axis]).sum(axis=1)
         np.testing.assert_allclose(found.prior_marginals[:, axis], of_truth, rtol=1e-12)
     np.testing.assert_allclose(found.joint, log_p.reshape(p.shape), rtol=0, atol=1e-12)
 
@@ -436,8 +468,9 @@ def test_a_cell_that_a_record_does_not_have_counts_for_nothing(absent, likelihoo
     truth = np.array([[np.flatnonzero(others)[4]]])
     log_prior = np.where(others, -np.log(18.0), -np.inf)[None]
     found, extremes = summarise(
-        [log_likelihood.copy()], [(0,)], log_prior, truth, (19,), keep=False, with_ends=True
-    )
+        [log_likelihood.copy()], [(0,)], log_prior, truth, (19,),
+        **POINTED, keep=False, with_ends=True,
+    )  # fmt: skip
     if likelihood == np.inf:  # times a prior of zero: not known
         assert np.isnan(found.probability).all()
         return
@@ -454,7 +487,7 @@ def test_one_cell_that_is_no_number_makes_its_record_none():
     log_likelihood[1, 4] = np.nan
     truth, log_prior = np.zeros((3, 1), dtype=np.int64), np.full((1, 19), -np.log(19.0))
     found, _ = summarise(
-        [log_likelihood], [(0,)], log_prior, truth, (19,), keep=False, with_ends=True
+        [log_likelihood], [(0,)], log_prior, truth, (19,), **POINTED, keep=False, with_ends=True
     )
     for values in (found.probability, found.log_odds_range):
         np.testing.assert_array_equal(np.isnan(values), [False, True, False])

@@ -38,7 +38,7 @@ def test_a_risk_comes_back(tmp_path, joint, estimator, prior):
         prior = np.log(table)
     risk = sr.attribute_risk(
         synthesizer, [release] * 2, guesses=[3, 5], joint=joint, estimator=estimator,
-        intruder_prior=prior, n_draws=15,
+        intruder_prior=prior, n_draws=15,question="paper"
     )  # fmt: skip
     risk.save(tmp_path / "risk.nc")
     again = sr.AttributeRisk.load(tmp_path / "risk.nc")
@@ -75,7 +75,7 @@ def test_a_synthesizer_comes_back_with_types_labels_and_levels(tmp_path):
     assert again.plan == synthesizer.plan
     assert again.schema.variables == synthesizer.schema.variables
     release = data[["x", "z", "flag", "r"]].iloc[::-1]
-    one, two = (sr.attribute_risk(s, release) for s in (synthesizer, again))
+    one, two = (sr.attribute_risk(s, release, question="paper") for s in (synthesizer, again))
     same_risk(one, two)
     risk_file = tmp_path / "risk.nc"
     one.save(risk_file)
@@ -90,7 +90,7 @@ def test_chains_come_back(tmp_path):
     synthesizer.save(tmp_path / "s.nc")
     again = sr.Synthesizer.load(tmp_path / "s.nc")
     assert list(again.models[0].posterior.chain) == [0] * 11 + [1] * 11
-    risk = sr.attribute_risk(synthesizer, data[["x", "b"]])
+    risk = sr.attribute_risk(synthesizer, data[["x", "b"]], question="paper")
     units = risk._evaluation.estimates[0].units
     risk.save(tmp_path / "risk.nc")
     stored = sr.AttributeRisk.load(tmp_path / "risk.nc")._evaluation.estimates[0].units
@@ -107,7 +107,7 @@ def test_ragged_guesses_and_dropped_records_come_back(tmp_path):
     table = np.column_stack([truth, truth + 1, truth + 2])
     table[4, 2] = np.nan
     release = people()[["x"]].assign(b=10.0)
-    risk = sr.attribute_risk(synthesizer, release, guesses=sr.Values(table))
+    risk = sr.attribute_risk(synthesizer, release, guesses=sr.Values(table), question="paper")
     risk.save(tmp_path / "risk.nc")
     again = sr.AttributeRisk.load(tmp_path / "risk.nc")
     same_risk(risk, again)
@@ -187,7 +187,7 @@ def test_a_fit_lacking_a_part_is_a_file_error(tmp_path):
 def test_two_hundred_mutated_files_give_a_file_error(tmp_path):
     synthesizer, release = two_gaussians(n_draws=4)
     path = tmp_path / "risk.nc"
-    sr.attribute_risk(synthesizer, release, guesses=3).save(path)
+    sr.attribute_risk(synthesizer, release, guesses=3, question="paper").save(path)
     good = path.read_bytes()
     rng = np.random.default_rng(0)
     for number in range(200):
@@ -211,7 +211,7 @@ def test_two_hundred_mutated_files_give_a_file_error(tmp_path):
 def test_a_part_that_is_not_there_is_a_file_error(tmp_path):
     synthesizer, release = two_gaussians(n_draws=4)
     path = tmp_path / "risk.nc"
-    sr.attribute_risk(synthesizer, release, guesses=3).save(path)
+    sr.attribute_risk(synthesizer, release, guesses=3, question="paper").save(path)
     contents = storage.load(path, "an attribute risk")
     parts = (
         "positions",
@@ -326,7 +326,7 @@ def test_a_file_that_was_changed_by_somebody_who_signs_it_anew_is_a_file_error(
 ):
     synthesizer, release = two_gaussians(n_draws=4)
     path = tmp_path / "risk.nc"
-    sr.attribute_risk(synthesizer, release, guesses=3).save(path)
+    sr.attribute_risk(synthesizer, release, guesses=3, question="paper").save(path)
     contents = storage.load(path, "an attribute risk")
     meta = json.loads(json.dumps(contents.meta))
     part = meta

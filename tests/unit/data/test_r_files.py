@@ -133,7 +133,7 @@ def test_a_single_chain_of_coda():
 def test_the_notes_say_whether_chains_are_known(file, told):
     synthesizer = read("linear", file)
     release = pd.read_csv(FOLDER / "people.csv")
-    risk = sr.attribute_risk(synthesizer, release, records=[0, 1])
+    risk = sr.attribute_risk(synthesizer, release, records=[0, 1], question="paper")
     assert any("of one chain" in note for note in risk.notes) is not told
 
 
@@ -162,8 +162,12 @@ def test_people_are_those_of_the_csv(file):
 
 def test_a_release_may_be_a_file_of_r():
     synthesizer = read("linear", "linear_array.rds")
-    by_file = sr.attribute_risk(synthesizer, FOLDER / "people_tibble.rds", records=[0])
-    by_frame = sr.attribute_risk(synthesizer, pd.read_csv(FOLDER / "people.csv"), records=[0])
+    by_file = sr.attribute_risk(
+        synthesizer, FOLDER / "people_tibble.rds", records=[0], question="paper"
+    )
+    by_frame = sr.attribute_risk(
+        synthesizer, pd.read_csv(FOLDER / "people.csv"), records=[0], question="paper"
+    )
     pd.testing.assert_frame_equal(by_file.records, by_frame.records)
 
 

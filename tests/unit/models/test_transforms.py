@@ -75,13 +75,14 @@ def test_a_logged_response_has_the_risk_of_a_column_of_logs(estimator):
         draws(),
         rename={"slope": "LogIncome"},
     )
-    one = sr.attribute_risk(raw, release[["Income", "c"]], estimator=estimator)
+    one = sr.attribute_risk(raw, release[["Income", "c"]], estimator=estimator, question="paper")
     guesses = np.log(one.marginal("Income")["value"].to_numpy())
     two = sr.attribute_risk(
         logged,
         release[["LogIncome", "c"]],
         estimator=estimator,
         guesses={"LogIncome": sr.Values(guesses)},
+        question="paper",
     )
     np.testing.assert_allclose(one.records["probability"], two.records["probability"], rtol=1e-11)
     np.testing.assert_allclose(
@@ -102,9 +103,14 @@ def test_values_without_a_logarithm_are_refused():
     bad = people[["Income"]].copy()
     bad.iloc[3] = -1.0
     with pytest.raises(sr.SyntheticDataError, match=r"log\(Income\) is finite; 1 value is not"):
-        sr.attribute_risk(synthesizer, bad)
+        sr.attribute_risk(synthesizer, bad, question="paper")
     with pytest.raises(sr.GuessError, match=r"log\(Income\) is finite"):
-        sr.attribute_risk(synthesizer, people[["Income"]][::-1], guesses=sr.Interval(11, -5e6, 5e6))
+        sr.attribute_risk(
+            synthesizer,
+            people[["Income"]][::-1],
+            guesses=sr.Interval(11, -5e6, 5e6),
+            question="paper",
+        )
 
 
 def test_the_transformed_twin_is_refused():
@@ -112,7 +118,7 @@ def test_the_transformed_twin_is_refused():
     synthesizer = sr.Synthesizer.from_draws(sr.Regression("log(Income) ~ 1"), people, draws()[0])
     release = people.assign(Income=people["Income"].to_numpy()[::-1])
     with pytest.raises(sr.DisclosureError, match="'LogIncome' gives the synthesized 'Income' away"):
-        sr.attribute_risk(synthesizer, release)
+        sr.attribute_risk(synthesizer, release, question="paper")
 
 
 def test_a_transformed_response_is_saved(tmp_path):
@@ -123,7 +129,8 @@ def test_a_transformed_response_is_saved(tmp_path):
     again = sr.Synthesizer.load(tmp_path / "s.nc")
     release = people[["Income"]][::-1]
     pd.testing.assert_frame_equal(
-        sr.attribute_risk(synthesizer, release).records, sr.attribute_risk(again, release).records
+        sr.attribute_risk(synthesizer, release, question="paper").records,
+        sr.attribute_risk(again, release, question="paper").records,
     )
 
 
@@ -145,7 +152,12 @@ def test_the_models_prior_of_a_logged_response_is_that_of_the_logs():
     release = fits[0].synthesize(1, seed=2)[0]
     logs = np.linspace(7.0, 13.0, 400)
     one = sr.attribute_risk(
-        fits[0], release, guesses=sr.Values(np.exp(logs)), intruder_prior="model", records=[3]
+        fits[0],
+        release,
+        guesses=sr.Values(np.exp(logs)),
+        intruder_prior="model",
+        records=[3],
+        question="paper",
     )
     two = sr.attribute_risk(
         fits[1],
@@ -153,6 +165,7 @@ def test_the_models_prior_of_a_logged_response_is_that_of_the_logs():
         guesses=sr.Values(logs),
         intruder_prior="model",
         records=[3],
+        question="paper",
     )
     # Midpoints on the two scales differ by the step of the logs, 0.015, relative to a cell.
     np.testing.assert_allclose(one.records["prior"], two.records["prior"], rtol=0.015)
@@ -162,7 +175,7 @@ def test_the_models_prior_of_a_logged_response_is_that_of_the_logs():
 def test_the_probability_of_being_near():
     people = incomes(40).drop(columns="LogIncome")
     fitted = sr.fit(sr.Regression("log(Income) ~ 1"), people, seed=1, n_draws=10)
-    risk = sr.attribute_risk(fitted, fitted.synthesize(1, seed=2))
+    risk = sr.attribute_risk(fitted, fitted.synthesize(1, seed=2), question="paper")
     truth = risk.probability_within("Income", 0.0)
     np.testing.assert_allclose(truth, risk.records["probability_Income"])
     np.testing.assert_allclose(risk.probability_within("Income", 10.0, percent=True), 1.0)

@@ -33,7 +33,7 @@ ODD = ("a$b_c^2\\d$", "_x😀年", "A very long name of a variable, exported fro
 def pair():
     """Two gaussian variables of forty records."""
     synthesizer, release = two_gaussians()
-    return sr.attribute_risk(synthesizer, release), release
+    return sr.attribute_risk(synthesizer, release, question="paper"), release
 
 
 @cache
@@ -51,7 +51,7 @@ def several():
     ]
     synthesizer = sr.fit(plan, data, n_draws=100, seed=1)
     release = synthesizer.synthesize(m=2, seed=1)
-    return sr.attribute_risk(synthesizer, release, guesses=5), release
+    return sr.attribute_risk(synthesizer, release, guesses=5, question="paper"), release
 
 
 def every_plot(risk, release, label, number, group):
@@ -101,7 +101,7 @@ def test_the_line_stands_at_the_prior():
 
 def test_priors_that_differ_are_said_to():
     synthesizer, release = two_gaussians()
-    risk = sr.attribute_risk(synthesizer, release, intruder_prior="model")
+    risk = sr.attribute_risk(synthesizer, release, intruder_prior="model", question="paper")
     ax = risk.plot.probability()
     assert vertical(ax) == [pytest.approx(risk.records["prior"].mean())]
     (span,) = ax.patches
@@ -153,7 +153,7 @@ def test_records_with_differing_numbers_of_guesses():
     synthesizer, release = one_gaussian()
     guesses = np.linspace(5.0, 15.0, 9) + np.zeros((40, 1))
     guesses[::2, 5:] = np.nan
-    risk = sr.attribute_risk(synthesizer, release, guesses=sr.Values(guesses))
+    risk = sr.attribute_risk(synthesizer, release, guesses=sr.Values(guesses), question="paper")
     ax = risk.plot.ranks()
     assert "5 to 9 guesses" in words(ax)
     assert vertical(ax) == [pytest.approx((3.0 + 5.0) / 2)]
@@ -195,7 +195,7 @@ def test_distributions_take_files_and_refuse_what_does_not_fit(tmp_path):
 def test_a_records_heat_map_holds_its_table_and_marks_the_truth():
     synthesizer, release = two_gaussians()
     aside = {"b": sr.Additive(9, 1.0, 3.0), "c": sr.Additive(7, 2.0, 1.0)}
-    risk = sr.attribute_risk(synthesizer, release, guesses=aside)
+    risk = sr.attribute_risk(synthesizer, release, guesses=aside, question="paper")
     ax = risk.plot.record(17)
     np.testing.assert_allclose(ax.images[0].get_array(), risk.joint(17).to_numpy())
     ranking = risk.ranking(17)
@@ -220,7 +220,7 @@ def test_a_record_of_four_variables_has_a_heat_map_for_each_pair():
 
 def test_a_record_of_one_variable_has_bars():
     synthesizer, release = one_gaussian()
-    risk = sr.attribute_risk(synthesizer, release)
+    risk = sr.attribute_risk(synthesizer, release, question="paper")
     ax = risk.plot.record(3)
     assert sum(bar.get_height() for bar in ax.patches) == pytest.approx(1.0)
     assert ax.patches[-1].get_height() == pytest.approx(risk.records.loc[3, "probability"])
@@ -256,7 +256,7 @@ def test_numbers_are_written_in_full():
     data = people(200)[["x", "b"]].assign(b=lambda d: 40_000 + 2_000 * d["b"])
     synthesizer = sr.fit(sr.Regression("b ~ x"), data, seed=1, n_draws=200)
     release = synthesizer.synthesize(seed=1)
-    risk = sr.attribute_risk(synthesizer, release)
+    risk = sr.attribute_risk(synthesizer, release, question="paper")
     assert all(re.fullmatch(r"\d\d,\d{3}", shown) for shown in labels(risk.plot.record(3).xaxis))
     (ax,) = np.ravel(risk.plot.distributions(release))
     assert all("," in shown for shown in labels(ax.xaxis))
@@ -268,7 +268,7 @@ def test_numbers_are_written_in_full():
 def test_few_distinct_probabilities_are_bars():
     data = people(300)
     synthesizer = sr.fit(sr.Regression("o ~ 1", family="bernoulli"), data, seed=1, n_draws=200)
-    risk = sr.attribute_risk(synthesizer, synthesizer.synthesize(seed=1))
+    risk = sr.attribute_risk(synthesizer, synthesizer.synthesize(seed=1), question="paper")
     ax = risk.plot.probability()
     assert ax.get_ylabel() == "share of records"
     heights = [segment[1, 1] for segment in ax.collections[0].get_segments()]
@@ -339,14 +339,14 @@ def test_everything_can_be_drawn_with_odd_names_and_all_kinds():
 def test_degenerate_results_can_be_drawn(options):
     """All probabilities equal; one record; two."""
     synthesizer, release = two_gaussians()
-    risk = sr.attribute_risk(synthesizer, release, **options)
+    risk = sr.attribute_risk(synthesizer, release, **options, question="paper")
     for axes in every_plot(risk, release, 5, "x", "u"):
         drawn(axes)
 
 
 def test_a_constant_is_a_spike_at_its_value():
     synthesizer, release = two_gaussians()
-    ax = sr.attribute_risk(synthesizer, release, n_draws=1).plot.probability()
+    ax = sr.attribute_risk(synthesizer, release, n_draws=1, question="paper").plot.probability()
     assert [t.get_text().strip() for t in ax.texts] == ["all the same"]
     assert ax.lines[1].get_xdata() == pytest.approx([1 / 121, 1 / 121])
 
@@ -434,7 +434,7 @@ def test_wrong_arguments_are_refused(call, message):
 
 def test_an_error_that_was_not_estimated_is_not_drawn():
     synthesizer, release = two_gaussians()
-    risk = sr.attribute_risk(synthesizer, release, diagnostics=False)
+    risk = sr.attribute_risk(synthesizer, release, diagnostics=False, question="paper")
     with pytest.raises(sr.OptionError, match="diagnostics=True"):
         risk.plot.error()
 
@@ -450,7 +450,7 @@ def households():
     plan = [sr.Regression("LogExpenditure ~ 1"), sr.Regression("LogIncome ~ LogExpenditure")]
     synthesizer = sr.fit(plan, data, n_draws=50, seed=1)
     release = synthesizer.synthesize(m=2, seed=2)
-    return sr.attribute_risk(synthesizer, release), release
+    return sr.attribute_risk(synthesizer, release, question="paper"), release
 
 
 PICTURES = {

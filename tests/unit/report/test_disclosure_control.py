@@ -40,9 +40,9 @@ def test_the_size_of_a_part_does_not_tell_the_rest():
     assert SHARED.size(495) == "nearly all 500"
     assert SHARED.size(9) == "fewer than 10"
     assert INSIDE.size(495) == "495"
-    assert SHARED.people(500) == "500 people"
-    assert SHARED.people(400) == "the 400 people evaluated"
-    assert SHARED.people(495) == "the people evaluated (nearly all 500)"
+    assert SHARED.records(500) == "500 records"
+    assert SHARED.records(400) == "the 400 records evaluated"
+    assert SHARED.records(495) == "the records evaluated (nearly all 500)"
 
 
 def test_quantiles_are_of_ten_records_and_not_of_fewer_beyond():

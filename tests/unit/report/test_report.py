@@ -76,7 +76,7 @@ def marked():
     ]
     synthesizer = sr.fit(plan, data, n_draws=100, seed=1, id="id")
     release = synthesizer.synthesize(m=2, seed=2)
-    return sr.attribute_risk(synthesizer, release), release, data
+    return sr.attribute_risk(synthesizer, release, question="paper"), release, data
 
 
 def written(risk, folder, **options):
@@ -151,19 +151,21 @@ def test_small_counts_and_their_complements_are_words(tmp_path):
     assert facts["summary"][0]["n_best"] == "fewer than 20"
     assert facts["summary"][0]["n_above_prior"] == "all but fewer than 20"
     words = Page(text).text
-    assert "For fewer than 20 of 240 people the truth is the intruder's one best guess." in words
+    assert "For fewer than 20 of 240 records the truth is the intruder's one best guess." in words
     assert not re.search(r"(?<![\d.,])[0-9] (?:of \d+ )?(?:people|records|rows)", words)
     inside, facts = written(planted, tmp_path, kind="inside")
     assert facts["summary"][0]["n_best"] == "3"
-    assert "For 3 of 240 people" in Page(inside).text
+    assert "For 3 of 240 records" in Page(inside).text
 
 
 def test_a_report_of_fewer_than_a_hundred_has_no_statistic(tmp_path):
     synthesizer, release = two_gaussians(99)
-    _, facts = written(sr.attribute_risk(synthesizer, release), tmp_path, synthetic=release)
+    _, facts = written(
+        sr.attribute_risk(synthesizer, release, question="paper"), tmp_path, synthetic=release
+    )
     assert facts["figures"] == []
     assert facts["in_short"] == [
-        "Only fewer than 100 people were evaluated: no number about them can be shared."
+        "Only fewer than 100 records were evaluated: no number about them can be shared."
     ]
     for row in facts["summary"]:
         rules = {key: value for key, value in row.items() if key not in ("of", "n_records")}
@@ -175,7 +177,9 @@ def shared_of(data, plan, tmp_path, **options):
     """What a shared report says, apart from the seeds that it does not depend on."""
     synthesizer = sr.fit(plan, data, seed=1)
     release = synthesizer.synthesize(seed=2)
-    _, facts = written(sr.attribute_risk(synthesizer, release, **options), tmp_path)
+    _, facts = written(
+        sr.attribute_risk(synthesizer, release, **options, question="paper"), tmp_path
+    )
     return facts
 
 
@@ -187,7 +191,7 @@ def test_one_record_with_other_guesses_does_not_show(tmp_path):
     plan = sr.Regression("b ~ 1")
     one, two = (shared_of(d, plan, tmp_path, guesses=guesses) for d in (data, other))
     assert one["guesses"][0]["n_guesses"] == two["guesses"][0]["n_guesses"] == "11"
-    assert two["guesses"][0]["lines"][0] == "From 5 below to 5 above each person's own truth."
+    assert two["guesses"][0]["lines"][0] == "From 5 below to 5 above each record's own truth."
     assert one["notes"] == two["notes"]
     ranks = [next(f for f in facts["figures"] if "Rank" in f["title"]) for facts in (one, two)]
     assert [rank["line"] for rank in ranks] == [6.0, 6.0]
@@ -230,7 +234,7 @@ def test_every_bar_of_a_shared_report_stands_for_enough_records(tmp_path):
 
 def test_what_is_shown_is_what_the_summary_says(tmp_path):
     synthesizer, release = two_gaussians(400)
-    risk = sr.attribute_risk(synthesizer, release)
+    risk = sr.attribute_risk(synthesizer, release, question="paper")
     _, facts = written(risk, tmp_path, kind="inside")
     summary = risk.summary()
     for row, (_, own) in zip(facts["summary"], summary.iterrows(), strict=True):
@@ -288,11 +292,13 @@ def test_names_and_levels_stand_as_text(tmp_path):
     assert "<script>alert('😀')</script>" in page.text
 
 
-def test_without_criteria_there_is_no_verdict(tmp_path):
+def test_without_criteria_the_verdict_is_by_the_default_ones(tmp_path):
     risk, _, _ = marked()
     text, facts = written(risk, tmp_path)
-    assert facts["verdict"] is None
-    assert "No criteria were set" in text
+    assert facts["verdict"]["outcome"] == risk.verdict().outcome
+    gains = [one["limits"] for one in facts["verdict"]["reasons"] if one["kind"] == "limit"]
+    assert gains == [{"gain": 0.1}] * 4  # of all variables, and of each of three
+    assert "by more than 10 percentage points" in Page(text).text
 
 
 def test_the_verdict_comes_first(tmp_path):
@@ -308,9 +314,37 @@ def test_the_verdict_comes_first(tmp_path):
     assert page.text.index("The verdict") < page.text.index("What was evaluated")
 
 
+def test_a_shared_page_does_not_tell_where_a_range_ends(tmp_path):
+    """Of counts the number of guesses would: they go from 0 to one beyond the largest."""
+    data = people(400)
+    plan = [sr.Regression("b ~ x"), sr.Regression("k ~ x", "poisson")]
+    told = []
+    for most in (int(data["k"].max()), 40):
+        changed = data.assign(k=data["k"].where(data.index > 0, most))
+        synthesizer = sr.fit(plan, changed, n_draws=100, seed=1)
+        risk = sr.attribute_risk(synthesizer, synthesizer.synthesize(seed=2), diagnostics=False)
+        facts = written(risk, tmp_path)[1]
+        assert facts["guesses"] == [
+            {
+                "variable": name,
+                "n_guesses": None,
+                "lines": [
+                    "Every value in a range, the same for every person.",
+                    "A value counts as learnt within 10 % of the truth.",
+                ],
+            }
+            for name in ("b", "k")
+        ]
+        assert not any("Rank" in figure["title"] for figure in facts["figures"])
+        told.append(facts["notes"])
+        inside = written(risk, tmp_path, kind="inside")[1]["guesses"][1]["lines"][0]
+        assert inside.endswith(f"about 0 to {risk.marginal('k')['value'].max().item():.0f}.")
+    assert told[0] == told[1]
+
+
 def test_few_records_are_not_told_of(tmp_path):
     synthesizer, release = two_gaussians()
-    risk = sr.attribute_risk(synthesizer, release, records=list(range(6)))
+    risk = sr.attribute_risk(synthesizer, release, records=list(range(6)), question="paper")
     text, facts = written(risk, tmp_path)
     assert facts["figures"] == [] or all("Confidential" in f["title"] for f in facts["figures"])
     assert {row["mean"] for row in facts["summary"]} == {None}
@@ -322,7 +356,7 @@ def test_few_records_are_not_told_of(tmp_path):
 
 def test_nearly_all_records_do_not_tell_the_rest(tmp_path):
     synthesizer, release = two_gaussians()
-    risk = sr.attribute_risk(synthesizer, release, records=list(range(37)))
+    risk = sr.attribute_risk(synthesizer, release, records=list(range(37)), question="paper")
     text, facts = written(risk, tmp_path)
     assert facts["evaluated"]["records"] == "nearly all 40"
     assert "37" not in Page(text).text
@@ -335,7 +369,7 @@ def test_dropped_records_are_blurred_and_separation_is_not_told_by_level(tmp_pat
     data["o"] = np.where(np.arange(60) < 12, 1, data["o"])
     plan = [sr.Regression("b ~ z"), sr.Regression("o ~ u", family="bernoulli")]
     synthesizer = sr.fit(plan, data, n_draws=200, seed=1, missing="drop")
-    risk = sr.attribute_risk(synthesizer, synthesizer.synthesize(seed=1))
+    risk = sr.attribute_risk(synthesizer, synthesizer.synthesize(seed=1), question="paper")
     assert any("separated" in note for note in risk.notes)
     _, facts = written(risk, tmp_path)
     notes = " ".join(facts["notes"])
@@ -436,19 +470,19 @@ def test_guesses_are_told_in_the_variables_own_units(tmp_path):
     synthesizer = sr.fit(plan, data[["x", "z", "Income", "LogRent"]], n_draws=50, seed=1)
     release = synthesizer.synthesize(seed=1)
     guesses = {"LogRent": sr.Additive(5, 1.0, 1.0)}
-    risk = sr.attribute_risk(synthesizer, release, guesses=guesses)
+    risk = sr.attribute_risk(synthesizer, release, guesses=guesses, question="paper")
     _, facts = written(risk, tmp_path)
     income, rent = facts["guesses"]
-    assert income["lines"][0] == "From 0.9 to 1.1 times each person's own truth."
+    assert income["lines"][0] == "From 0.9 to 1.1 times each record's own truth."
     assert "On the scale of the model, log(Income)" in income["lines"][2]
-    assert rent["lines"][0] == "From 1 below to 1 above each person's own truth."
+    assert rent["lines"][0] == "From 1 below to 1 above each record's own truth."
     assert "7.39 times the lowest" in rent["lines"][2]
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"intruder_prior": "model"}, "the models and everybody else's records say"),
+        ({"intruder_prior": "model"}, "the models and all other records say"),
         ({"intruder_prior": sr.TruthFactor(3)}, "holds the truth 3 times as likely"),
         ({"intruder_prior": np.log(np.full((11, 11), 1 / 121))}, "a table of probabilities"),
         ({"estimator": "paper"}, "The Monte-Carlo error is not known."),
@@ -460,7 +494,7 @@ def test_guesses_are_told_in_the_variables_own_units(tmp_path):
 @pytest.mark.parametrize("kind", ["sharing", "inside"])
 def test_other_evaluations_have_their_report(options, said, kind, tmp_path):
     synthesizer, release = two_gaussians(400)
-    risk = sr.attribute_risk(synthesizer, release, **options)
+    risk = sr.attribute_risk(synthesizer, release, **options, question="paper")
     text, facts = written(risk, tmp_path, kind=kind, synthetic=release)
     assert said in Page(text).text
     titles = [picture["title"] for picture in facts["figures"]]
@@ -471,34 +505,36 @@ def test_other_evaluations_have_their_report(options, said, kind, tmp_path):
 def test_a_fixed_range_is_told_inside_only(tmp_path):
     synthesizer, release = two_gaussians()
     guesses = {"b": sr.Interval(5, 1.2345, 19.0)}
-    risk = sr.attribute_risk(synthesizer, release, guesses=guesses)
+    risk = sr.attribute_risk(synthesizer, release, guesses=guesses, question="paper")
     assert "1.234" in " ".join(written(risk, tmp_path, kind="inside")[1]["guesses"][0]["lines"])
     assert "1.234" not in " ".join(written(risk, tmp_path)[1]["guesses"][0]["lines"])
 
 
 def test_truths_that_took_a_fixed_guesss_place_are_told(tmp_path):
     synthesizer, release = two_gaussians(200)
-    risk = sr.attribute_risk(synthesizer, release, guesses={"b": sr.Interval(5, -10.0, 30.0)})
+    risk = sr.attribute_risk(
+        synthesizer, release, guesses={"b": sr.Interval(5, -10.0, 30.0)}, question="paper"
+    )
     assert "for 200 records the truth took the place of the nearest guess" in " ".join(risk.notes)
     risk.save(tmp_path / "risk.nc")
     for one in (risk, sr.AttributeRisk.load(tmp_path / "risk.nc")):
         _, shared = written(one, tmp_path)
         fixed, replaced = shared["guesses"][0]["lines"]
-        assert fixed == "The same range for every person, chosen without the truth."
-        assert replaced.endswith("of the nearest guess for all but fewer than 10 of 200 people.")
+        assert fixed == "The same range for every record, chosen without the truth."
+        assert replaced.endswith("of the nearest guess for all but fewer than 10 of 200 records.")
         assert "took the place" not in " ".join(shared["notes"])
 
 
 def test_a_copied_release_fails_in_words(tmp_path):
-    data = people(200)
+    data = people(200)[["x", "b"]]
     synthesizer = sr.fit([sr.Regression("b ~ x")], data, n_draws=200, seed=1)
     copy = pd.concat([data.iloc[:195], synthesizer.synthesize(seed=1)[0].iloc[:5]])
-    risk = sr.attribute_risk(synthesizer, copy)
+    risk = sr.attribute_risk(synthesizer, copy, question="paper")
     _, facts = written(risk, tmp_path)
     assert facts["release_check"]["failed"]
-    (copies,) = facts["release_check"]["copies"]
-    assert copies["exact"] == "all but fewer than 10"
-    assert "copied" in copies["result"]
+    found = {row["compared"]: row for row in facts["release_check"]["closeness"]}
+    assert found["values"]["found"] == "all but fewer than 10"
+    assert "copied" in found["values"]["result"]
     assert not any("195" in str(part) for part in (facts["notes"], facts["diagnostics"]))
 
 
@@ -555,7 +591,7 @@ def test_the_size_does_not_grow_with_the_records(tmp_path):
         data = people(n)
         synthesizer = sr.fit([sr.Regression("b ~ x"), sr.Regression("c ~ b")], data, n_draws=50)
         release = synthesizer.synthesize(m=2, seed=1)
-        risk = sr.attribute_risk(synthesizer, release, diagnostics=False)
+        risk = sr.attribute_risk(synthesizer, release, diagnostics=False, question="paper")
         path = risk.report(tmp_path / "risk.html", synthetic=release, kind="inside")
         sizes.append(path.stat().st_size)
     assert sizes[1] < 2_000_000

@@ -30,7 +30,7 @@ def case(n=240):
     plan = [sr.Regression("b ~ x"), sr.Regression("r ~ 1", family="categorical")]
     synthesizer = sr.fit(plan, data, n_draws=100, seed=1)
     release = synthesizer.synthesize(m=2, seed=2)
-    risk = sr.attribute_risk(synthesizer, release, diagnostics=False)
+    risk = sr.attribute_risk(synthesizer, release, diagnostics=False, question="paper")
     return risk, sr.utility(synthesizer, release), data
 
 
@@ -67,7 +67,7 @@ def test_each_measure_is_told_once_over_all_datasets(tmp_path):
     plan = [sr.Regression("b ~ x"), sr.Regression("r ~ 1", family="categorical")]
     synthesizer = sr.fit(plan, data, n_draws=100, seed=1)
     release = synthesizer.synthesize(m=2, seed=2)
-    risk = sr.attribute_risk(synthesizer, release, diagnostics=False)
+    risk = sr.attribute_risk(synthesizer, release, diagnostics=False, question="paper")
     page, facts = written(risk, tmp_path, utility=sr.utility(synthesizer, release))
     found = facts["utility"]
     assert found["propensity"] == [
@@ -134,7 +134,8 @@ def test_a_level_of_one_record_is_not_counted():
     """Whether the one record has a level of its own is not to be seen from a count of estimates."""
     data = people(240, seed=5)
     plan = sr.Regression("r ~ 1", family="categorical")
-    release = sr.fit(plan, data, n_draws=100, seed=1).synthesize(m=2, seed=2)
+    synthesizer = sr.fit(plan, data, n_draws=100, seed=1, release=["x"])
+    release = synthesizer.synthesize(m=2, seed=2)
     alone = data.astype({"r": str})
     alone.loc[17, "r"] = "zone"
     rules = [
@@ -163,7 +164,7 @@ def test_of_few_records_nothing_is_shared(tmp_path):
     data = people(60)
     synthesizer = sr.fit(sr.Regression("b ~ x"), data, n_draws=100, seed=1)
     release = synthesizer.synthesize(seed=2)
-    risk = sr.attribute_risk(synthesizer, release, diagnostics=False)
+    risk = sr.attribute_risk(synthesizer, release, diagnostics=False, question="paper")
     utility = sr.utility(synthesizer, release)
     page, facts = written(risk, tmp_path, utility=utility)
     assert not any(facts["utility"][key] for key in ("propensity", "overlap", "marginals", "pairs"))

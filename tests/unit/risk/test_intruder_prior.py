@@ -7,15 +7,17 @@ import synrisk as sr
 
 def test_uniform_is_one_over_the_number_of_guesses():
     synthesizer, release = two_gaussians()
-    risk = sr.attribute_risk(synthesizer, release, guesses=[3, 5])
+    risk = sr.attribute_risk(synthesizer, release, guesses=[3, 5], question="paper")
     np.testing.assert_allclose(risk.records["prior"], 1 / 15)
     np.testing.assert_allclose(risk.summary()["prior"], [1 / 15, 1 / 3, 1 / 5])
 
 
 def test_a_truth_factor_of_one_is_uniform():
     synthesizer, release = two_gaussians()
-    one = sr.attribute_risk(synthesizer, release, intruder_prior=sr.TruthFactor(1))
-    uniform = sr.attribute_risk(synthesizer, release)
+    one = sr.attribute_risk(
+        synthesizer, release, intruder_prior=sr.TruthFactor(1), question="paper"
+    )
+    uniform = sr.attribute_risk(synthesizer, release, question="paper")
     np.testing.assert_allclose(one.records["probability"], uniform.records["probability"])
 
 
@@ -26,8 +28,10 @@ def test_a_table_multiplies_the_likelihood(by_record):
     shape = (40, 3, 5) if by_record else (3, 5)
     table = rng.gamma(1.0, size=shape)
     table /= table.sum(axis=(-2, -1), keepdims=True)
-    uniform = sr.attribute_risk(synthesizer, release, guesses=[3, 5])
-    risk = sr.attribute_risk(synthesizer, release, guesses=[3, 5], intruder_prior=np.log(table))
+    uniform = sr.attribute_risk(synthesizer, release, guesses=[3, 5], question="paper")
+    risk = sr.attribute_risk(
+        synthesizer, release, guesses=[3, 5], intruder_prior=np.log(table), question="paper"
+    )
     for i in (0, 21):
         own = table[i] if by_record else table
         expected = uniform.joint(i).to_numpy() * own
@@ -37,7 +41,12 @@ def test_a_table_multiplies_the_likelihood(by_record):
         assert ranking.loc[ranking["is_truth"], "prior"].item() == pytest.approx(own[1, 2])
     if by_record:
         some = sr.attribute_risk(
-            synthesizer, release, guesses=[3, 5], intruder_prior=np.log(table), records=[21, 4]
+            synthesizer,
+            release,
+            guesses=[3, 5],
+            intruder_prior=np.log(table),
+            records=[21, 4],
+            question="paper",
         )
         np.testing.assert_array_equal(some.joint(21), risk.joint(21))
 
@@ -46,7 +55,9 @@ def test_a_guess_that_the_prior_excludes_stays_excluded():
     synthesizer, release = one_gaussian()
     with np.errstate(divide="ignore"):
         table = np.log([0.0, 0.5, 0.5])
-    risk = sr.attribute_risk(synthesizer, release, guesses=3, intruder_prior=table)
+    risk = sr.attribute_risk(
+        synthesizer, release, guesses=3, intruder_prior=table, question="paper"
+    )
     assert risk.joint(0).to_numpy()[0] == 0.0
     assert (risk.records["rank"] <= 2).all()
     assert (risk.records["n_guesses"] == 2).all()
@@ -68,7 +79,7 @@ def test_a_guess_that_the_prior_excludes_stays_excluded():
 def test_bad_priors(prior, why):
     synthesizer, release = one_gaussian()
     with pytest.raises(sr.PriorError, match=why):
-        sr.attribute_risk(synthesizer, release, guesses=3, intruder_prior=prior)
+        sr.attribute_risk(synthesizer, release, guesses=3, intruder_prior=prior, question="paper")
 
 
 @pytest.mark.parametrize("factor", [0, -1, np.inf, np.nan, "2", True])
@@ -80,4 +91,4 @@ def test_bad_truth_factors(factor):
 def test_a_number_is_told_to_be_a_factor():
     synthesizer, release = one_gaussian()
     with pytest.raises(sr.PriorError, match=r"TruthFactor\(k\)"):
-        sr.attribute_risk(synthesizer, release, intruder_prior=5)
+        sr.attribute_risk(synthesizer, release, intruder_prior=5, question="paper")

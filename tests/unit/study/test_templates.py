@@ -87,8 +87,8 @@ def test_names_that_are_no_identifiers_are_modelled(name):
     assert parse(formula).response == name
     assert "Left out" not in text
     # The commented choices are TOML too.
-    found = re.search(r"^# (guesses\..*)$", text, re.MULTILINE)
-    assert list(tomllib.loads(found[1])["guesses"]) == [name]
+    found = re.search(r"^# (tolerance\..*)$", text, re.MULTILINE)
+    assert list(tomllib.loads(found[1])["tolerance"]) == [name]
 
 
 def test_names_that_no_formula_can_write_are_named():

@@ -96,9 +96,9 @@ def synthetic(data, **columns):
 def test_the_raw_twin_in_a_release_is_refused_by_name(data):
     release = synthetic(data, Income=INCOME, Age=AGE)
     with pytest.raises(sr.DisclosureError, match="'Income' gives the synthesized 'LogIncome' away"):
-        sr.attribute_risk(synthesizer_of(data), release)
+        sr.attribute_risk(synthesizer_of(data), release, question="paper")
     with pytest.raises(sr.DisclosureError, match="Synthetic dataset 2"):
-        sr.attribute_risk(synthesizer_of(data), [synthetic(data), release])
+        sr.attribute_risk(synthesizer_of(data), [synthetic(data), release], question="paper")
 
 
 def test_shuffled_rows_and_other_names_do_not_hide_it(data):
@@ -108,38 +108,40 @@ def test_shuffled_rows_and_other_names_do_not_hide_it(data):
     without_labels = synthetic(data, Income=INCOME).sample(frac=0.9, random_state=1)
     for release in (shuffled, renamed, moved, without_labels.reset_index(drop=True)):
         with pytest.raises(sr.DisclosureError):
-            sr.attribute_risk(synthesizer_of(data), release)
+            sr.attribute_risk(synthesizer_of(data), release, question="paper")
 
 
 def test_new_values_under_an_old_name_are_allowed(data):
     data["hh"] = data["LogIncome"].rank().astype(int) + 1000
     fresh = np.random.default_rng(3).permutation(data["hh"])
-    sr.attribute_risk(synthesizer_of(data), synthetic(data, hh=fresh, Age=AGE))
+    sr.attribute_risk(synthesizer_of(data), synthetic(data, hh=fresh, Age=AGE), question="paper")
     with pytest.raises(sr.DisclosureError, match="'hh'"):
-        sr.attribute_risk(synthesizer_of(data), synthetic(data, hh=data["hh"], Age=AGE))
+        sr.attribute_risk(
+            synthesizer_of(data), synthetic(data, hh=data["hh"], Age=AGE), question="paper"
+        )
 
 
 def test_a_row_counter_is_allowed(data):
     data = data.sort_values("LogIncome", ignore_index=True)
     release = synthetic(data)
     release["Unnamed: 0"] = np.arange(1, N + 1)
-    sr.attribute_risk(synthesizer_of(data), release)
+    sr.attribute_risk(synthesizer_of(data), release, question="paper")
 
 
 def test_a_column_derived_from_the_synthetic_values_is_allowed(data):
     release = synthetic(data)
     release["Income"] = np.exp(release["LogIncome"])
-    sr.attribute_risk(synthesizer_of(data), release)
+    sr.attribute_risk(synthesizer_of(data), release, question="paper")
 
 
 def test_an_id_is_allowed(data):
     data["CaseID"] = np.arange(N) + 1000
     release = synthetic(data, CaseID=data["CaseID"], Age=AGE)
-    sr.attribute_risk(synthesizer_of(data), release)
+    sr.attribute_risk(synthesizer_of(data), release, question="paper")
 
 
 def test_the_confidential_twin_may_stay_in_the_confidential_data(data):
-    sr.attribute_risk(synthesizer_of(data), synthetic(data, Age=AGE))
+    sr.attribute_risk(synthesizer_of(data), synthetic(data, Age=AGE), question="paper")
 
 
 @pytest.mark.parametrize("common", [np.nan, 0.0, "gaps of text"])
@@ -157,7 +159,11 @@ def test_a_column_that_is_nearly_constant_does_not_say_that_rows_stayed(common):
     synthetic = data["x"] + rng.normal(size=500)
     shuffled = data.assign(v=synthetic).sample(frac=1, random_state=1).reset_index(drop=True)
     with pytest.raises(sr.DisclosureError, match="'raw'"):
-        sr.attribute_risk(synthesizer, shuffled, records=[0, 1], diagnostics=False)
+        sr.attribute_risk(
+            synthesizer, shuffled, records=[0, 1], diagnostics=False, question="paper"
+        )
     kept = data.drop(columns="raw").assign(v=synthetic)
     own = sr.fit(sr.Regression("v ~ x"), data.drop(columns="raw"), seed=1, n_draws=40)
-    sr.attribute_risk(own, kept, records=[0, 1], diagnostics=False)  # and nothing else is
+    sr.attribute_risk(
+        own, kept, records=[0, 1], diagnostics=False, question="paper"
+    )  # and nothing else is

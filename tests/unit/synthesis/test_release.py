@@ -41,7 +41,9 @@ def test_levels_that_change_places_have_another():
 
 def test_a_risk_knows_its_release_again_also_from_a_file(tmp_path):
     synthesizer, release = one_gaussian()
-    risk = sr.attribute_risk(synthesizer, release, estimator="paper", diagnostics=False)
+    risk = sr.attribute_risk(
+        synthesizer, release, estimator="paper", diagnostics=False, question="paper"
+    )
     assert list(risk.fingerprints) == prints(synthesizer, release)
     risk.save(tmp_path / "risk.nc")
     assert sr.AttributeRisk.load(tmp_path / "risk.nc").fingerprints == risk.fingerprints

@@ -86,13 +86,13 @@ def test_guesses_are_multiples_of_the_step():
     data = people().assign(y=lambda d: d["y"] / 2)
     fitted = sr.fit(sr.Regression("y ~ x", sr.RoundedGaussian(0.5)), data, seed=1)
     release = fitted.synthesize(1, seed=2)
-    risk = sr.attribute_risk(fitted, release)
+    risk = sr.attribute_risk(fitted, release, question="paper")
     guesses = risk.marginal("y")["value"].to_numpy()
     assert guesses.shape[1] == 11
     near = guesses[:, 4:7]  # a tenth of 2.5 is half a step: one on either side
     np.testing.assert_array_equal(near - near[:, [1]], np.tile([-0.5, 0.0, 0.5], (len(data), 1)))
     assert (risk.records["n_guesses"] == 3).all()
-    spaced = sr.attribute_risk(fitted, release, guesses=sr.Interval(5, -1.0, 9.2))
+    spaced = sr.attribute_risk(fitted, release, guesses=sr.Interval(5, -1.0, 9.2), question="paper")
     values = spaced.marginal("y")["value"].to_numpy()
     np.testing.assert_array_equal(2 * values, np.rint(2 * values))
     assert values.min() < 0  # as no count is
@@ -112,4 +112,4 @@ def test_categories_that_no_row_has_do_not_leave():
     for dataset in fitted.synthesize(2, seed=2):
         for name in ("r", "kept"):
             assert set(dataset[name].cat.categories) == {"a", "b"}
-        sr.attribute_risk(fitted, dataset)
+        sr.attribute_risk(fitted, dataset, question="paper")

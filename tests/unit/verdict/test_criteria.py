@@ -8,12 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers.cases import one_gaussian, people
+from helpers.secret import SECRET
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import synrisk as sr
-from synrisk.core.measures import RecordMeasure, RecordMeasures, probability_and_lift
-from synrisk.risk.release_checks import Copies, Distance, ReleaseChecks
+from synrisk.core.measures import RecordMeasure, RecordMeasures, measures_of_truth
+from synrisk.risk.release_checks import Closeness, Distance, ReleaseChecks
+from synrisk.verdict.criteria import DEFAULT
 from synrisk.verdict.verdict import FAILED, PASSED, UNJUDGED, LimitReason, judge
 
 PRIOR = 0.1
@@ -22,7 +24,8 @@ BETTER = {FAILED: 0, UNJUDGED: 1, PASSED: 2}
 
 def checks(d2=5.0, p_smaller=0.5, copies=0):
     return ReleaseChecks(
-        (Distance("y", 1, d2, 5.0, p_smaller),), (Copies(1, 1000, copies, copies, 0.0, 0.0),)
+        (Distance("y", 1, d2, 5.0, p_smaller),),
+        close=(Closeness("nearest", 1, 1000, copies, 1.0, 0.0 if copies else 1.0, 1e-4),),
     )
 
 
@@ -40,9 +43,9 @@ def measures(probability, mcse=0.0, reliable=True, before=PRIOR):
     )
     return RecordMeasures(
         [
-            *probability_and_lift("joint", prior, after, error, sure),
+            *measures_of_truth("joint", prior, after, error, error, sure),
             of_range,
-            *probability_and_lift("y", 2 * prior, 2 * after, 2 * error, sure),
+            *measures_of_truth("y", 2 * prior, 2 * after, 2 * error, 2 * error, sure),
         ]
     )
 
@@ -56,10 +59,13 @@ def verdict(of, checked=None, n_records=None, **limits):
 
 
 LIMITS = [
+    ({"gain": 0.1}, 0.2),
     ({"probability": 0.2}, 0.2),
     ({"lift": 2}, 0.2),
     ({"log_odds_range": 2}, 0.2),
+    ({"variables": sr.Criteria(gain=0.2)}, 0.2),
     ({"variables": sr.Criteria(probability=0.4)}, 0.2),
+    ({"gain": 0.1, "probability": 0.15, "combine": "and"}, 0.2),
     ({"variables": {"y": sr.Criteria(lift=2)}}, 0.2),
 ]
 
@@ -119,16 +125,16 @@ def test_records_that_were_not_evaluated_are_undecided():
     assert judged.reasons[0].undecided == {"not evaluated": 10}
     assert verdict(table, n_records=40, probability=0.2, share=0.25).outcome == "passed"
     assert verdict(measures([0.3]), n_records=40, probability=0.2).outcome == "failed"
-    assert judged.sentences()[0].startswith("For none of the 30 people evaluated (there are 40) ")
+    assert judged.sentences()[0].startswith("For none of the 30 records evaluated (there are 40) ")
     over = verdict(measures([0.3] * 15 + [0.05] * 15), n_records=40, probability=0.2, share=0.1)
     assert over.sentences()[0] == (
-        "For 15 of the 30 people evaluated (there are 40) (50 %) an intruder's probability of the "
+        "For 15 of the 30 records evaluated (there are 40) (50 %) an intruder's probability of the "
         "true values exceeds 0.2; it may for 10 % of all; for 10 this cannot be said (not "
         "evaluated)."
     )
     nearly = verdict(measures([0.3] * 15 + [0.05] * 22), n_records=40, probability=0.2)
     words = nearly.sentences(sharing=True)[0]
-    assert words.startswith("For about 20 of the people evaluated (nearly all 40) an intruder's")
+    assert words.startswith("For about 20 of the records evaluated (nearly all 40) an intruder's")
 
 
 @pytest.mark.parametrize(("n_over", "share"), [(9, 0.08), (3, 0.02), (95, 0.96), (96, 0.95)])
@@ -137,7 +143,7 @@ def test_a_share_and_an_outcome_do_not_give_a_small_count_away(n_over, share):
     words = verdict(table, probability=0.2, share=share).sentences(sharing=True)
     told = next(one for one in words if "exceeds" in one)
     bound = "more than" if n_over > 100 * share else "at most"
-    assert told.startswith(f"For {bound} the allowed share of 100 people an intruder's probab")
+    assert told.startswith(f"For {bound} the allowed share of 100 records an intruder's probab")
     assert "fewer than" not in told
 
 
@@ -146,7 +152,7 @@ def test_a_release_that_is_not_of_the_models_cannot_be_judged_but_may_fail():
         judged = verdict(measures([0.05] * 20), bad, probability=0.2)
         assert judged.outcome == "cannot be judged"
         assert judged.sentences()[0] == " ".join(bad.failures)
-        assert "fails 1 check that it came from" in judged.sentences(sharing=True)[0]
+        assert "fails 1 check of what the risk" in judged.sentences(sharing=True)[0]
         assert verdict(measures([0.3] * 20), bad, probability=0.2).outcome == "failed"
 
 
@@ -160,12 +166,12 @@ def test_a_release_that_could_not_be_checked_passes_only_where_the_criteria_say_
     assert "for y. The criteria accept that." in accepted.sentences()[-1]
     # A dataset that was compared does not speak for one that was not.
     second = replace(unknown.distances[0], dataset=2)
-    both = ReleaseChecks((*known.distances, second), known.copied_rows)
+    both = ReleaseChecks((*known.distances, second), close=known.close)
     judged = verdict(measures([0.05]), both, probability=0.2)
     assert judged.outcome == "cannot be judged"
     assert "for y in dataset 2." in judged.sentences()[0]
     # What was found against a release is not accepted with it.
-    copied = ReleaseChecks(unknown.distances, checks(copies=500).copied_rows)
+    copied = ReleaseChecks(unknown.distances, close=checks(copies=500).close)
     judged = verdict(measures([0.05]), copied, probability=0.2, unchecked_release="accept")
     assert judged.outcome == "cannot be judged"
 
@@ -176,11 +182,11 @@ def test_sentences():
         table, probability=0.2, lift=4, share=0.002, variables={"y": sr.Criteria(lift=5)}
     )
     assert "\n".join(judged.sentences()) == (
-        "For 12 of 5,126 people (0.234 %) an intruder's probability of the true values exceeds "
+        "For 12 of 5,126 records (0.234 %) an intruder's probability of the true values exceeds "
         "0.2; it may for 0.2 % of them; for 3 this cannot be said (not reliable).\n"
-        "For none of 5,126 people does the release multiply an intruder's probability of the true "
+        "For none of 5,126 records does the release multiply an intruder's probability of the true "
         "y by more than 5; for 3 this cannot be said (not reliable).\n"
-        "For none of 5,126 people does the release multiply an intruder's probability of the true "
+        "For none of 5,126 records does the release multiply an intruder's probability of the true "
         "values by more than 4; it may for 0.2 % of them; for 3 this cannot be said (not "
         "reliable).\n"
         "The release looks as if it came from these models, which the risk assumes."
@@ -189,15 +195,15 @@ def test_sentences():
     assert repr(judged) == "<Verdict: failed; 3 limits>"
     ranges = verdict(measures([0.3] * 20), log_odds_range=2)
     assert ranges.sentences()[0] == (
-        "For all 20 people the release moves an intruder's log odds between guesses by more than "
-        "2; it may for nobody."
+        "For all 20 records the release moves an intruder's log odds between guesses by more than "
+        "2; it may for none."
     )
 
 
 def test_a_limit_below_the_prior_is_said_to_be_hopeless():
     judged = verdict(measures([0.3] * 20 + [0.01] * 20), variables=sr.Criteria(probability=0.15))
     assert judged.reasons[0].n_before == 20
-    said = "For 20 of these the prior over so few guesses exceeds it already, before the release."
+    said = "For 20 of these the prior exceeds it already, before the release."
     assert judged.sentences()[0].endswith(said)
     assert "There the prior" in judged.sentences(sharing=True)[0]
 
@@ -259,7 +265,7 @@ def test_larger_errors_never_turn_a_verdict_round(values, error, factor, share):
     st.floats(0.0, 1.0),
     st.floats(0.0, 0.9),
     st.floats(0.0, 1.0),
-    st.sampled_from(["probability", "lift", "log_odds_range"]),
+    st.sampled_from(["gain", "probability", "lift", "log_odds_range"]),
 )
 def test_a_higher_limit_or_share_never_worsens_the_verdict(
     values, error, limit, raised, share, more, measure
@@ -270,6 +276,59 @@ def test_a_higher_limit_or_share_never_worsens_the_verdict(
     assert BETTER[verdict(table, **{measure: higher}, share=share).outcome] >= BETTER[one]
     larger = share + more * (0.99 - share) if share < 0.99 else share
     assert BETTER[verdict(table, **{measure: limit}, share=larger).outcome] >= BETTER[one]
+
+
+def test_limits_that_are_combined_count_only_where_all_are_exceeded():
+    limits = {"probability": 0.25, "lift": 2, "combine": "and"}
+    improbable = RecordMeasures(
+        measures_of_truth("joint", *np.array([[0.01], [0.1], [0.0], [0.0]]), np.array([True]))
+    )
+    assert verdict(improbable, lift=2).outcome == "failed"
+    assert verdict(improbable, **limits).outcome == "passed"
+    judged = verdict(measures([0.3] + [0.05] * 19), **limits)
+    assert judged.outcome == "failed"
+    assert judged.reasons[0].limits == {"probability": 0.25, "lift": 2.0}
+    assert judged.sentences()[0] == (
+        "For 1 of 20 records (5 %) an intruder's probability of the true values exceeds 0.25 and "
+        "the release multiplies an intruder's probability of the true values by more than 2; it "
+        "may for none."
+    )
+    assert list(judged.records.columns) == ["probability_and_lift"]
+    # One limit that is kept for sure settles it, whatever is known of the other.
+    unsure = measures([0.3, 0.05], [0.1, 0.02])
+    assert verdict(unsure, probability=0.6, lift=2, combine="and").outcome == "passed"
+    assert verdict(unsure, probability=0.6, lift=2).outcome == "cannot be judged"
+    assert verdict(unsure, **limits).outcome == "cannot be judged"
+
+
+def test_each_reason_is_marked_by_itself():
+    judged = verdict(measures([0.25] + [0.05] * 19, [0.03] + [0.0] * 19), gain=0.3, lift=2)
+    assert [mark for mark, _ in judged.marked()] == ["undecided", "kept", "kept"]
+    failed = verdict(measures([0.25] + [0.05] * 19), gain=0.1, lift=3)
+    assert [mark for mark, _ in failed.marked(sharing=True)] == ["failed", "kept", "kept"]
+    assert str(failed).splitlines()[1] == (
+        "- Failed: For 1 of 20 records (5 %) the release raises an intruder's probability of the "
+        "true values by more than 10 percentage points; it may for none."
+    )
+
+
+def test_further_releases_are_told_beside_the_verdict_and_do_not_decide_it():
+    own = verdict(measures([0.15] * 20), gain=0.1)
+    others = [measures([value] * 20) for value in (0.12, 0.19, 0.25)]
+    judged = own.beside(others)
+    assert judged.outcome == own.outcome == "passed"
+    mark, words = judged.marked()[-1]
+    assert mark == "note"
+    assert words == (
+        "Of 3 further releases of the same fit 2 would keep these limits; the largest gain in "
+        "them is 0.020 to 0.150, in this one 0.050."
+    )
+    shared = judged.sentences(sharing=True)[-1]
+    assert shared == "Of 3 further releases of the same fit 2 would keep these limits."
+    stored = judged.to_json(sharing=True)["reasons"][-1]
+    assert not {"largest", "own"} & set(stored)
+    assert judged.to_json()["reasons"][-1]["own"] == pytest.approx(0.05)
+    assert own.beside([]) is own
 
 
 def test_records_names_those_over_a_limit_and_the_undecided():
@@ -290,6 +349,7 @@ def test_records_names_those_over_a_limit_and_the_undecided():
         sr.Criteria(probability=0.2, lift=2, share=0.1, name="ours"),
         sr.Criteria(variables={"y": sr.Criteria(lift=2, share=0.1), "share": sr.Criteria(lift=3)}),
         sr.Criteria.named("cell-of-5"),
+        sr.Criteria.named("p-percent"),
         sr.Criteria(lift=2, unchecked_release="accept"),
     ],
 )
@@ -312,6 +372,13 @@ def test_json_holds_no_label_and_comes_back():
 
 MISTAKES = {
     "no limit": (lambda: sr.Criteria(), "there is no limit"),
+    "gain in percent": (lambda: sr.Criteria(gain=10), "gain must be a number from 0 to 1"),
+    "combined by or": (lambda: sr.Criteria(gain=0.1, combine="or"), "combine must be one of"),
+    "a source that is no text": (lambda: sr.Criteria(gain=0.1, source=3), "source must be text"),
+    "a source of a variable": (
+        lambda: sr.Criteria(variables=sr.Criteria(gain=0.1, source="us")),
+        "source is of the whole policy",
+    ),
     "negative": (lambda: sr.Criteria(probability=-0.1), "must be a number from 0 to 1; got -0.1"),
     "above one": (lambda: sr.Criteria(probability=20), "must be a number from 0 to 1; got 20"),
     "a bool": (lambda: sr.Criteria(lift=True), "lift must be a number above 0"),
@@ -406,6 +473,8 @@ def test_policies_are_read_by_name(tmp_path):
         ("[a]\nlift = true\n", "line 2, a.lift: must be a number above 0"),
         ("[a]\nlift = nan\n", "line 2, a.lift: must be a number above 0"),
         ('[a]\nlift = 2\nunchecked_release = "pass"\n', "line 3, a.unchecked_release: must be one"),
+        ('[a]\ngain = 0.1\ncombine = "or"\n', "line 3, a.combine: must be one"),
+        ('[a]\nvariables = { gain = 0.1, source = "us" }\n', "a.variables.source: there is no"),
         ("[a]\nvariables = { unchecked_release = 1 }\n", "unchecked_release: is of the whole"),
         ("\n[a]\n", "line 2, a: there is no limit"),
         ("[a]\nvariables = 3\n", r"line 2, a.variables: must be a table"),
@@ -425,34 +494,51 @@ def test_mistakes_in_a_file_are_named_by_line_and_key(tmp_path, text, message):
 def test_built_in_policies():
     assert sr.Criteria.named("cell-of-5").probability == 0.2
     assert sr.Criteria.named("cell-of-11").for_variable("any").probability == 0.09
+    for name in ("gain-of-10", "p-percent", "wp216-inference", "cell-of-5", "cell-of-11"):
+        policy = sr.Criteria.named(name)
+        assert policy.name == name
+        assert policy.source
+        # A variable by itself is held to what all of them together are.
+        assert policy.for_variable("any").limits == policy.limits
+        assert policy.for_variable("any").combine == policy.combine
+
+
+def test_the_policy_by_default_is_the_first_of_the_built_in_ones():
+    named = sr.Criteria.named("gain-of-10")
+    assert replace(named, name=None, source=None) == DEFAULT
 
 
 def fitted():
     synthesizer = sr.fit(sr.Regression("b ~ x"), people(200), seed=1)
-    return synthesizer, synthesizer.synthesize(m=1, seed=2)
+    return synthesizer, synthesizer.synthesize(m=1, seed=SECRET + 2)
 
 
 def test_verdicts_on_a_release():
     synthesizer, release = fitted()
-    risk = sr.attribute_risk(synthesizer, release)
+    risk = sr.attribute_risk(synthesizer, release, question="paper")
     at = risk.records["lift"].max()
     limits = sr.Criteria(probability=0.5, lift=at, variables={"b": sr.Criteria(lift=at)})
     assert risk.verdict(limits).outcome == "passed"
     failed = risk.verdict(sr.Criteria(lift=at * (1 - 1e-6)))
     assert failed.outcome == "failed"
     assert list(failed.records.index) == [risk.records["lift"].idxmax()]
-    some = sr.attribute_risk(synthesizer, release, records=[0, 1])
+    some = sr.attribute_risk(synthesizer, release, records=[0, 1], question="paper")
     assert some.verdict(limits).outcome == "cannot be judged"
-    unchecked = sr.attribute_risk(synthesizer, release, diagnostics=False).verdict(limits)
+    unchecked = sr.attribute_risk(
+        synthesizer, release, diagnostics=False, question="paper"
+    ).verdict(limits)
     assert unchecked.outcome == "cannot be judged"
     assert "diagnostics=False" in " ".join(unchecked.sentences())
-    copied = sr.attribute_risk(synthesizer, synthesizer.data).verdict(sr.Criteria(lift=2))
+    copy = synthesizer.data[release[0].columns]
+    copied = sr.attribute_risk(synthesizer, copy, question="paper").verdict(sr.Criteria(lift=2))
     assert copied.outcome == "cannot be judged"
 
 
 def test_lift_of_a_variable_is_over_its_own_prior():
     synthesizer, release = fitted()
-    risk = sr.attribute_risk(synthesizer, release, intruder_prior=sr.TruthFactor(5))
+    risk = sr.attribute_risk(
+        synthesizer, release, intruder_prior=sr.TruthFactor(5), question="paper"
+    )
     prior = risk.summary().loc["b", "prior"]
     at = (risk.records["probability_b"] / prior).max()
     for factor, outcome in ((1.0, "passed"), (1 - 1e-6, "failed")):
@@ -462,7 +548,7 @@ def test_lift_of_a_variable_is_over_its_own_prior():
 
 def test_the_papers_estimator_gives_no_error_so_no_verdict():
     synthesizer, release = one_gaussian()
-    risk = sr.attribute_risk(synthesizer, release, estimator="paper")
+    risk = sr.attribute_risk(synthesizer, release, estimator="paper", question="paper")
     judged = risk.verdict(sr.Criteria(probability=0.99))
     assert judged.outcome == "cannot be judged"
     [reason] = [one for one in judged.reasons if isinstance(one, LimitReason)]
@@ -476,6 +562,6 @@ def test_with_several_datasets_shared_counts_are_coarser():
         .sentences(sharing=True)[0]
         for m in (1, 5, 20)
     }  # fmt: skip
-    assert told[1].startswith("For about 70 of 1,000 people")
-    assert told[5].startswith("For about 50 of 1,000 people")
-    assert told[20].startswith("For fewer than 200 of 1,000 people")
+    assert told[1].startswith("For about 70 of 1,000 records")
+    assert told[5].startswith("For about 50 of 1,000 records")
+    assert told[20].startswith("For fewer than 200 of 1,000 records")

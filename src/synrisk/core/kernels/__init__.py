@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from synrisk.core.kernels.exact_gaussian import exact_kernel
+from synrisk.core.kernels.mixture import mixture_kernel
 from synrisk.core.kernels.signatures import Draws, Matched, NodeSets, Records
 from synrisk.core.kernels.simd import N_LANES
 from synrisk.core.kernels.standard_errors import error_kernel, tail_shape
@@ -22,6 +23,7 @@ __all__ = [
     "accumulate_kernel",
     "error_kernel",
     "exact_kernel",
+    "mixture_kernel",
     "rank_bounds_kernel",
     "reduce_kernel",
     "release_kernel",

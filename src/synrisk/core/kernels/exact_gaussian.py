@@ -268,15 +268,22 @@ def _log_sum(begin: Any, end: Any, parabola: Any, y: Any, lane: Any) -> Any:
     return top * _LN2 + math.log(total)
 
 
+@njit(error_model="numpy")
+def _clear(numbers: Any) -> None:
+    for k in range(len(numbers)):
+        numbers[k] = 0.0
+
+
 def _make_predict(digest: str) -> Any:
-    signature = types.void(RECORDS, NODES, F2)
+    signature = types.void(RECORDS, NODES, F2, F2)
 
     @as_kernel(signature, fastmath=FAST)
     def predict(
         records: Any,
         nodes: Any,
-        out: Any,  # (record, parent cell × guess): the log predictive density against the truth's;
-        # of several sets, the sum over the others of the log ratio to the first set's
+        ratios: Any,  # (record, parent cell × guess): the sum over all sets but the first of the
+        # log ratio of the predictive density to the first set's; or (0, 0)
+        predicted: Any,  # the same of the first set's log density against the truth's; or (0, 0)
     ) -> None:
         _ = digest
         values, places, guesses, truth, _, _ = records
@@ -296,11 +303,14 @@ def _make_predict(digest: str) -> Any:
         parabola, y = np.empty((3, n_nodes * N_LANES)), np.empty(n_guesses * N_LANES)
         low, below = np.empty(n_guesses * N_LANES), np.empty(n_guesses * N_LANES)
         top, total = np.empty(n_guesses * N_LANES), np.empty(n_guesses * N_LANES)
-        logs, each = np.empty(n_guesses * N_LANES), np.empty(n_guesses * N_LANES)
+        logs, each = np.empty((2, n_guesses * N_LANES)), np.empty((2, n_guesses * N_LANES))
         unsafe, far, both = np.empty(N_LANES), np.zeros(N_LANES), np.empty(2 * N_LANES)
         for first in range(0, n_records, N_LANES):
             n = min(N_LANES, n_records - first)
             read_lanes(first, n, records, y, own)
+            n_even = 0
+            for j in range(N_LANES):
+                n_even += own[2 * N_LANES + j] == 0.0
             for c in range(n_columns):
                 for j in range(N_LANES):
                     i = first + min(j, n - 1)
@@ -315,45 +325,41 @@ def _make_predict(digest: str) -> Any:
                 _at_cell(x, mean, covariance, cross, state, parabola, both)
                 for j in range(N_LANES):
                     unsafe[j] = own[2 * N_LANES + j]
-                _sum_even(starts[0], starts[1], heaviest[0], y, parabola, low, below, unsafe)
-                if n_sets == 1:
-                    _write_logs(low, below, logs)
-                for k in range(n_guesses * N_LANES if n_sets > 1 else 0):
-                    logs[k] = 0.0
-                for s in range(1, n_sets):
-                    _sum_even(
-                        starts[s], starts[s + 1], heaviest[s], y, parabola, top, total, unsafe
-                    )
-                    _add_log_ratios(top, total, share[s], low, below, share[0], logs)
+                if n_even > 0:
+                    _sum_even(starts[0], starts[1], heaviest[0], y, parabola, low, below, unsafe)
+                    _write_logs(low, below, logs[1])
+                    _clear(logs[0])
+                    for s in range(1, n_sets):
+                        _sum_even(
+                            starts[s], starts[s + 1], heaviest[s], y, parabola, top, total, unsafe
+                        )
+                        _add_log_ratios(top, total, share[s], low, below, share[0], logs[0])
                 if any_of(load(unsafe, 0)):
-                    for j in range(N_LANES):
-                        far[j] = 0.0
+                    _clear(far)
                     _sum_each(starts[0], starts[1], heaviest[0], y, parabola, low, below, far)
-                    if n_sets == 1:
-                        _write_logs(low, below, each)
-                    for k in range(n_guesses * N_LANES if n_sets > 1 else 0):
-                        each[k] = 0.0
+                    _write_logs(low, below, each[1])
+                    _clear(each[0])
                     for s in range(1, n_sets):
                         _sum_each(
                             starts[s], starts[s + 1], heaviest[s], y, parabola, top, total, far
                         )
-                        _add_log_ratios(top, total, share[s], low, below, share[0], each)
+                        _add_log_ratios(top, total, share[s], low, below, share[0], each[0])
                 for j in range(n):
                     i, at = first + j, cell * n_guesses
-                    if unsafe[j] == 0.0:
-                        for k in range(n_guesses):
-                            out[i, at + k] = logs[k * N_LANES + j]
-                    elif far[j] == 0.0:
-                        for k in range(n_guesses):
-                            out[i, at + k] = each[k * N_LANES + j]
-                    else:
+                    if unsafe[j] != 0.0 and far[j] != 0.0:
                         for k in range(n_guesses):
                             here = y[k * N_LANES + j]
                             base = _log_sum(starts[0], starts[1], parabola, here, j)
-                            sum_of_sets = base if n_sets == 1 else 0.0
+                            each[0, k * N_LANES + j], each[1, k * N_LANES + j] = 0.0, base
                             for s in range(1, n_sets):
                                 log_sum = _log_sum(starts[s], starts[s + 1], parabola, here, j)
-                                sum_of_sets += log_sum - base
-                            out[i, at + k] = sum_of_sets
+                                each[0, k * N_LANES + j] += log_sum - base
+                    found = logs if unsafe[j] == 0.0 else each
+                    if len(ratios) > 0:
+                        for k in range(n_guesses):
+                            ratios[i, at + k] = found[0, k * N_LANES + j]
+                    if len(predicted) > 0:
+                        for k in range(n_guesses):
+                            predicted[i, at + k] = found[1, k * N_LANES + j]
 
     return predict

@@ -12,7 +12,8 @@ guess where those of the used ones are least even.
 Where second moments of the random numbers were matched, what is linear in them has no error: its
 directions are taken out of φ; or, where they are many, the share of φ's variance that they explain.
 A probability P_T of a set T of cells has the derivatives P(c within T) − P_T·P(c): the effects on
-what lies within T and on everything are summed apart.
+what lies within T and on everything are summed apart. Where the prior is what draws without the
+release predict, their effect on it is added with derivatives of its own.
 """
 
 from __future__ import annotations
@@ -214,8 +215,8 @@ def _variances(effects: Any, within: Any, matched: Any, variance: Any) -> None:
 
 def _make_errors(varying: Any, base: Any, digest: str) -> Any:
     signature = types.void(
-        RECORDS, SETS, F3, SETS, F3, F2, B1, types.int64, F1, MATCHED, F3, F4, types.float64, F2,
-        F2, F2, F1, F1,
+        RECORDS, SETS, F3, SETS, F3, F2, F2, B1, types.int64, F2, MATCHED, F3, F3, F4,
+        types.float64, F2, F2, F2, F2, F1, F1,
     )  # fmt: skip
 
     @as_kernel(signature, fastmath=FAST)
@@ -226,16 +227,19 @@ def _make_errors(varying: Any, base: Any, digest: str) -> Any:
         used: Any,  # those draws that errors are estimated by
         used_weights: Any,  # the same of these, not in logs
         signs: Any,  # (set, factor)
+        prior_signs: Any,  # (set, factor): how the sums enter the log of what is predicted
         predicts: Any,  # (set): whether a guess has its own exponent there, not the record's
         unit_size: Any,  # adjacent draws
-        at_truth: Any,  # (unit): q at the truth; of as many units as errors are estimated by
+        at_truth: Any,  # ([likelihood, prior], unit): q at the truth, of the units that are used
         matched: Any,  # what matched moments leave no error in
         within: Any,  # (record, cell, [all, target …]): probabilities of cells, and within targets
+        by_prior: Any,  # (record, cell, [all, target …]): derivatives in the prior; or (0, 0, 0)
         totals: Any,  # (set, record, factor, cell): the sums of the weights, NaN where lost
         least_even: Any,  # effective number of draws from which k̂ is not needed
         known_khat: Any,  # (set, factor): of v times the factor, or NaN
         variance: Any,  # (record, target)
         apart: Any,  # (record, cell): the variance of log L against the truth's
+        apart_with_prior: Any,  # the same with what is predicted; or (0, 0)
         ess: Any,  # (record): the smallest effective number of all draws
         khat: Any,  # (record): of their weights at that guess
     ) -> None:
@@ -245,12 +249,13 @@ def _make_errors(varying: Any, base: Any, digest: str) -> Any:
         n_records, n_guesses = guesses.shape
         n_parents, n_targets = places.shape[1], within.shape[2]
         n_sets, n_factors, n_draws = log_weights.shape
-        n_predictors, n_units = beta.shape[2], len(at_truth)
+        n_predictors, n_units = beta.shape[2], at_truth.shape[1]
         n_used = used_weights.shape[2]
         eta = np.empty((n_sets, n_parents, n_predictors, n_used))
         bases = np.empty((n_sets, n_parents, n_used))
         offset = np.empty((n_sets, n_used))
-        row, q, sums = np.empty(n_used), np.empty(n_used), np.empty(n_units)
+        row, q, sums = np.empty(n_used), np.empty((2, n_used)), np.empty((2, n_units))
+        n_q = 2 if len(by_prior) > 0 else 1
         effects = np.empty((n_targets, n_units))
         all_eta, two = np.empty((2, n_predictors, n_draws)), np.empty((2, n_draws))
         whole_row, exponent = np.empty(n_draws), np.empty(n_sets)
@@ -269,7 +274,7 @@ def _make_errors(varying: Any, base: Any, digest: str) -> Any:
             for k in range(-1 if predicts.any() else 0, n_parents * n_guesses):
                 c = k if k >= 0 else truth[i, 0] * n_guesses + truth[i, 1]
                 p, y = c // n_guesses, guesses[i, c % n_guesses]
-                q[:] = 0.0
+                q[:n_q] = 0.0
                 for s in range(n_sets):
                     own_eta, own_parameters = eta[s], used.parameters[s]
                     for h in range(n_used):
@@ -295,11 +300,16 @@ def _make_errors(varying: Any, base: Any, digest: str) -> Any:
                             part = row[h] * weights[h]
                             among += part
                             squares += part * part
-                            q[h] += by * part
+                            q[0, h] += by * part
+                        if n_q > 1 and prior_signs[s, f] != 0.0:
+                            by = prior_signs[s, f] / total
+                            for h in range(n_used):
+                                q[1, h] += by * (row[h] * weights[h])
                         effective = among * among / squares
                         if effective < fewest[s, f]:
                             fewest[s, f], worst[s, f] = effective, c
-                _sum_units(q, unit_size, sums)
+                for j in range(n_q):
+                    _sum_units(q[j], unit_size, sums[j])
                 if k < 0:
                     at_truth = sums.copy()
                     continue
@@ -307,11 +317,20 @@ def _make_errors(varying: Any, base: Any, digest: str) -> Any:
                     by = within[i, c, r]
                     if by != 0.0:
                         for u in range(n_units):
-                            effects[r, u] += by * sums[u]
-                total = 0.0
+                            effects[r, u] += by * sums[0, u]
+                    if n_q > 1:
+                        by = by_prior[i, c, r]
+                        for u in range(n_units):
+                            effects[r, u] += by * sums[1, u]
+                total, both = 0.0, 0.0
                 for u in range(n_units):
-                    total += (sums[u] - at_truth[u]) ** 2
+                    total += (sums[0, u] - at_truth[0, u]) ** 2
                 apart[i, c] = total
+                if n_q > 1:
+                    for u in range(n_units):
+                        difference = sums[0, u] - at_truth[0, u] + sums[1, u] - at_truth[1, u]
+                        both += difference * difference
+                    apart_with_prior[i, c] = both
             _variances(effects, within[i], matched, variance[i])
             # All draws are looked at where the used ones are least even.
             s, f = 0, 0

@@ -43,7 +43,7 @@ def summarise_kernel() -> Callable[..., None]:
 def target_probabilities_kernel() -> Callable[..., None]:
     """Return the kernel that parts a posterior over a model's cells.
 
-    And what of it lies within the truth.
+    And what of it lies near the truth.
     """
     kernel: Callable[..., None] = _make_part(sources_digest())
     return kernel
@@ -69,7 +69,7 @@ def _pad(numbers: Any, filled: Any, out: Any) -> None:
 
 
 @njit(error_model="numpy")
-def _add_tables(tables: Any, bases: Any, along: Any, n_last: Any, out: Any) -> None:
+def add_tables(tables: Any, bases: Any, along: Any, n_last: Any, out: Any) -> None:
     """Add a record's tables to its joint grid, whose last axis has `n_last` guesses.
 
     ``bases[table, cell of the other axes]`` is where a table's numbers begin; they lie `along` the
@@ -196,21 +196,46 @@ def _best(sums: Any, start: Any, stop: Any, tie: Any) -> Any:
     return best - start
 
 
+@njit(fastmath=FAST, error_model="numpy")
+def _sum_where(p: Any, missed: Any, n_cells: Any) -> Any:
+    """Sum the cells whose guesses are near on every axis: none is missed."""
+    total = 0.0
+    for c in range(n_cells):
+        total += p[c] if missed[c] == 0.0 else 0.0
+    return total
+
+
+@njit(error_model="numpy")
+def _count(log_p: Any, measure: Any, true_cell: Any, n_cells: Any, tie: Any, counts: Any) -> None:
+    """Count the cells of a larger density than the truth's, and those not so far below."""
+    above, not_below = 0, 0
+    at_truth = log_p[true_cell] - measure[true_cell]
+    for c in range(n_cells):
+        difference = log_p[c] - measure[c] - at_truth
+        above += difference > tie
+        not_below += difference >= -tie
+    counts[0], counts[1] = above, not_below
+
+
 def _make_summarise(digest: str) -> Any:
     signature = types.void(
-        F2, F2, I2, I1, F2, I1, I2, I1, types.float64, types.boolean, F1, F1, F2, I1, F2, F2, I2,
-        I2, F1,
+        F2, F2, I2, I1, F2, I1, I2, F2, F2, I2, I1, I1, types.float64, types.boolean, F1, F1, F2,
+        I1, F2, F2, I2, I2, F1,
     )  # fmt: skip
 
     @as_kernel(signature)
     def summarise(
         joint: Any,  # (record, cell): a log likelihood; becomes the log posterior, if to be kept
         tables: Any,  # (record, cell of any other table): others, that are added to it
-        bases: Any,  # (table, cell without the last axis), with `along` (table): see `_add_tables`
+        bases: Any,  # (table, cell without the last axis), with `along` (table): see `add_tables`
         along: Any,
         log_prior: Any,  # (record or 1, cell)
         true_cell: Any,  # (record)
         truth: Any,  # (record, axis): the true guess
+        missed: Any,  # (record, guess of any axis): 1 where it is not near the truth; or (0, 0)
+        widths: Any,  # (record, guess of any axis): logs of what guesses stand for; or (0, 0)
+        axis_bases: Any,  # as `bases` and `along`, of a table an axis
+        axis_along: Any,
         starts: Any,  # (axis + 1): where each axis' guesses begin in `marginals`
         tie: float,
         keep: bool,
@@ -235,6 +260,7 @@ def _make_summarise(digest: str) -> Any:
         sums, before_sums = np.empty(starts[n_axes] + N_LANES), np.empty(starts[n_axes] + N_LANES)
         tails = _tails(starts)
         one_prior, n_present, before_total = len(log_prior) == 1, 0, 1.0
+        far, measure = np.empty(n_cells), np.empty(n_cells)
         for i in range(n_records):
             if i == 0 or not one_prior:
                 _pad(log_prior[0 if one_prior else i], -np.inf, before)
@@ -247,7 +273,7 @@ def _make_summarise(digest: str) -> Any:
                 before_total = _normalise(log_p, top, top, tie, p0, counts)
                 _add_up(p0, starts, tails, before_sums)
             _pad(joint[i], -np.inf, row)
-            _add_tables(tables[i], bases, along, n_last, row)
+            add_tables(tables[i], bases, along, n_last, row)
             top = _put_together(row, before, absent, log_p, both)
             between = both[1] - both[0]
             if len(ends) > 0:
@@ -255,6 +281,10 @@ def _make_summarise(digest: str) -> Any:
             total = _normalise(log_p, top, log_p[true_cell[i]], tie, p, counts)
             inverse = 1.0 / (total if top == top else np.nan)
             log_odds_range[i] = between + 0.0 * inverse
+            if len(widths) > 0:
+                measure[:] = 0.0
+                add_tables(widths[i], axis_bases, axis_along, n_last, measure)
+                _count(log_p, measure, true_cell[i], n_cells, tie, counts)
             ranks[i, 0], ranks[i, 1] = 1.0 + counts[0], counts[1]
             if keep:
                 log_total = top + logarithm(total)
@@ -268,38 +298,63 @@ def _make_summarise(digest: str) -> Any:
             for axis in range(n_axes):
                 before_sum = before_sums[starts[axis] + truth[i, axis]]
                 prior_marginals[i, axis] = before_sum / before_total
+            if len(missed) > 0:
+                far[:] = 0.0
+                add_tables(missed[i], axis_bases, axis_along, n_last, far)
+                probability[i] = _sum_where(p, far, n_cells) * inverse
+                prior[i] = _sum_where(p0, far, n_cells) / before_total
+                for axis in range(n_axes):
+                    near = 0.0
+                    for k in range(starts[axis], starts[axis + 1]):
+                        near += before_sums[k] if missed[i, k] == 0.0 else 0.0
+                    prior_marginals[i, axis] = near / before_total
+            if len(widths) > 0:  # the best is that of the largest density
+                for k in range(starts[n_axes]):
+                    sums[k] = sums[k] * exponential(-widths[i, k])
+            for axis in range(n_axes):
                 best[i, axis] = _best(sums, starts[axis], starts[axis + 1], tie)
 
     return summarise
 
 
 def _make_part(digest: str) -> Any:
-    @as_kernel(types.void(F2, I1, I2, I1, I1, F3), fastmath=FAST)
+    @as_kernel(types.void(F2, I2, F2, I1, I1, F3), fastmath=FAST)
     def part(
         log_posterior: Any,  # (record, cell)
-        true_cell: Any,  # (record)
         truth: Any,  # (record, axis)
+        missed: Any,  # (record, guess of any axis): 1 where it is not near the truth; or (0, 0)
         sizes: Any,  # (axis): of the joint grid
         cell_of: Any,  # (cell): in the model's table
-        out: Any,  # (record, table cell, [all, true cell, true value of each axis]), zero
+        out: Any,  # (record, table cell, [all, near the truth, near on each axis]), zero
     ) -> None:
         _ = digest
         n_records, n_cells = log_posterior.shape
-        p = np.empty(n_cells)
+        p, far = np.empty(n_cells), np.empty(n_cells)
         for i in range(n_records):
             for c in range(n_cells):
                 p[c] = exponential(max(log_posterior[i, c], -800.0))
-            out[i, cell_of[true_cell[i]], 1] = p[true_cell[i]]
             for c in range(n_cells):
                 out[i, cell_of[c], 0] += p[c]
-            n_before, n_after = 1, n_cells
+                far[c] = 0.0
+            n_before, n_after, start = 1, n_cells, 0
             for axis in range(len(sizes)):
                 n_after //= sizes[axis]
                 for outer in range(n_before):
-                    at = (outer * sizes[axis] + truth[i, axis]) * n_after
-                    for c in range(at, at + n_after):
-                        out[i, cell_of[c], 2 + axis] += p[c]
+                    for k in range(sizes[axis]):
+                        near = k == truth[i, axis]
+                        if len(missed) > 0:
+                            near = missed[i, start + k] == 0.0
+                        at = (outer * sizes[axis] + k) * n_after
+                        for c in range(at, at + n_after):
+                            if near:
+                                out[i, cell_of[c], 2 + axis] += p[c]
+                            else:
+                                far[c] = 1.0
                 n_before *= sizes[axis]
+                start += sizes[axis]
+            for c in range(n_cells):
+                if far[c] == 0.0:
+                    out[i, cell_of[c], 1] += p[c]
 
     return part
 

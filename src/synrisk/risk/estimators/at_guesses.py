@@ -8,7 +8,6 @@ record, so their number is bounded, those most at risk first.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -17,7 +16,7 @@ from scipy.special import logsumexp
 from synrisk.base.arrays import FloatArray
 from synrisk.core.likelihood import ModelBlock
 from synrisk.core.table_errors import TableErrors
-from synrisk.fitting import Evidence
+from synrisk.fitting import Evidence, Reach
 from synrisk.fitting.psis import smoothed
 from synrisk.risk.estimators.estimate import Estimate, ModelErrors, Request, Shape
 from synrisk.risk.estimators.exact import exact_within
@@ -59,36 +58,45 @@ class AtGuesses(Estimate):
         return self.log_evidence[:1]
 
     def errors(
-        self, block: ModelBlock, shape: Shape, within: FloatArray, totals: FloatArray | None
+        self,
+        block: ModelBlock,
+        shape: Shape,
+        within: FloatArray,
+        by_prior: FloatArray | None,
+        totals: FloatArray | None,
     ) -> tuple[ModelErrors, ...]:
         """Return the Monte-Carlo errors; see `table_errors`."""
         del totals
         weights = np.exp(self.log_weights)
-        alone = weights[1:].sum(axis=0) - (len(weights) - 1) * weights[0]
-        prior = weights[0] if self.predicted is None else np.exp(self.predicted.log_weights)
-        both = partial(self._errors, block, shape, within, alone + prior)
-        n_draws = int(self.log_weights.shape[2])
-        return (ModelErrors(self._errors(block, shape, within, alone), both, n_draws),)
-
-    def _errors(
-        self, block: ModelBlock, shape: Shape, within: FloatArray, q: FloatArray
-    ) -> TableErrors:
-        """Return the errors; `q` is each draw's effect on the log of a cell, ``(cell, draw)``."""
-        q = np.add.reduceat(q, np.arange(0, q.shape[1], 2), axis=1)  # pairs
+        pairs = np.arange(0, weights.shape[2], 2)
+        # Each pair's effect on the log of a cell, (cell, pair).
+        q = weights[1:].sum(axis=0) - (len(weights) - 1) * weights[0]
+        q = np.add.reduceat(q, pairs, axis=1)
         parent, own = block.true_cells(shape)[0]
-        variance_from_truth = ((q - q[parent * shape[block.own] + own]) ** 2).sum(axis=1)
+        truth = parent * shape[block.own] + own
         targets = within[0, :, 1:] - within[0, :, 1:].sum(axis=0) * within[0, :, :1]
-        variance = ((targets.T @ q) ** 2).sum(axis=1)
+        effects = targets.T @ q
+        with_prior = None
+        if by_prior is not None:
+            prior = weights[0] if self.predicted is None else np.exp(self.predicted.log_weights)
+            of_prior = np.add.reduceat(prior, pairs, axis=1)
+            effects = effects + by_prior[0, :, 1:].T @ of_prior
+            both = q + of_prior
+            with_prior = ((both - both[truth]) ** 2).sum(axis=1)
+        variance = (effects**2).sum(axis=1)
+        variance_from_truth = ((q - q[truth]) ** 2).sum(axis=1)
         sizes = np.exp(-logsumexp(2 * self.log_weights, axis=2))
         worst = np.unravel_index(int(np.argmin(sizes)), sizes.shape)
         khat = smoothed(self.log_weights[worst])[1]
         by = q.shape[1] / (q.shape[1] - 1)
-        return TableErrors(
+        table = TableErrors(
             by * variance[None],
             by * variance_from_truth[None],
             np.array([sizes[worst]]),
             np.array([khat]),
+            None if with_prior is None else by * with_prior[None],
         )
+        return (ModelErrors(table, int(weights.shape[2])),)
 
 
 def fitted_at_guesses(
@@ -113,7 +121,7 @@ def fitted_at_guesses(
     if model.regression.distribution.exact:
         everybody = model.regression.on_model_scale(synthesizer.columns[model.regression.response])
         reach = float(np.ptp(np.concatenate([everybody, block.guesses.ravel()])))
-        return exact_within(request, reach)
+        return exact_within(request, Reach(reach))
     guesses = _rows_of_guesses(block)
     found = [
         synthesizer.refits.evidence(model, datasets, position, guesses, request.executor)

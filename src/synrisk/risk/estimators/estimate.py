@@ -9,9 +9,8 @@ asked for blocks of records.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -63,20 +62,9 @@ class Finding:
 
 @dataclass(frozen=True, repr=False)
 class ModelErrors:
-    """Monte-Carlo errors of draws that are independent of other models'.
+    """Monte-Carlo errors of draws that are independent of other models', and how many they are."""
 
-    Attributes
-    ----------
-    alone
-        Of the likelihood, and of the posterior under a prior that is known.
-    with_prior
-        Computes those where the prior is the predictive density of the same draws.
-    n_draws
-        The number of draws.
-    """
-
-    alone: TableErrors
-    with_prior: Callable[[], TableErrors]
+    table: TableErrors
     n_draws: int
 
 
@@ -118,11 +106,22 @@ class Estimate(ABC):
     def log_predictive(self, block: Any, shape: Shape) -> FloatArray:
         """Return the log predictive density of each guess without the release, up to a constant."""
 
+    def log_both(
+        self, block: Any, shape: Shape, totals: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return `log_table` and `log_predictive`, which may have most of the work in common."""
+        return self.log_table(block, shape, totals), self.log_predictive(block, shape)
+
     def errors(
-        self, block: Any, shape: Shape, within: FloatArray, totals: FloatArray | None
+        self,
+        block: Any,
+        shape: Shape,
+        within: FloatArray,
+        by_prior: FloatArray | None,
+        totals: FloatArray | None,
     ) -> tuple[ModelErrors, ...]:
         """Return the Monte-Carlo errors of each independent set of draws; see `table_errors`."""
-        return _errors_by_draws(self.error_sets, block, shape, within, totals)
+        return _errors_by_draws(self.error_sets, block, shape, within, by_prior, totals)
 
     def worst_weights(self) -> tuple[FloatArray, FloatArray]:
         """Return ESS and k̂ where no error is known: those of the release's own weights."""
@@ -201,27 +200,12 @@ def units_of(model: Model, draws: Posterior, *, stacked: bool) -> Units:
     return Units(_PAIR, basis=numbers.matched_directions(), normals=normals)
 
 
-def _with_prior(
-    block: ModelBlock, sets: ErrorSets, within: FloatArray, totals: FloatArray, shape: Shape
-) -> TableErrors:
-    """Return the errors where the prior is what the same draws predict."""
-    if block.is_weighted:
-        sets = sets.with_prediction()
-        unknown = np.full((len(sets.signs) - len(totals), *totals.shape[1:]), np.nan)
-        totals = np.concatenate([totals, unknown])  # as among the draws that are used
-        return table_errors(block, sets, within, totals, shape, 0.0)
-    # It takes one of the denominators away.
-    signs = sets.signs.copy()
-    if sets.denominator is not None:
-        signs[sets.denominator] += 1.0
-    return table_errors(block, replace(sets, signs=signs), within, totals, shape, 0.0)
-
-
 def _errors_by_draws(
     parts: tuple[ErrorSets, ...],
     block: ModelBlock,
     shape: Shape,
     within: FloatArray,
+    by_prior: FloatArray | None,
     totals: FloatArray | None,
 ) -> tuple[ModelErrors, ...]:
     """Return the errors of sets of draws that are independent of one another."""
@@ -232,7 +216,6 @@ def _errors_by_draws(
         own = np.ascontiguousarray(totals[first : first + len(sets.signs)])
         first += len(sets.signs)
         least_even = _EVEN * sets.n_draws if sets.n_draws >= LEAST_JUDGED else 0.0
-        alone = table_errors(block, sets, within, own, shape, least_even)
-        both = partial(_with_prior, block, sets, within, own, shape)
-        found.append(ModelErrors(alone, both, sets.n_draws))
+        table = table_errors(block, sets, within, by_prior, own, shape, least_even)
+        found.append(ModelErrors(table, sets.n_draws))
     return tuple(found)

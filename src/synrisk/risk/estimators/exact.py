@@ -10,8 +10,11 @@ import numpy as np
 from synrisk.base.arrays import FloatArray
 from synrisk.base.messages import setting
 from synrisk.core.likelihood import ModelBlock, Nodes, log_predictive_by_nodes
+from synrisk.fitting import Reach
 from synrisk.risk.estimators.estimate import Estimate, Estimator, Request, Shape
 from synrisk.synthesis.fitted_model import Model
+
+_SLACK = 1.1  # coefficients given a stack, or without a record, are a little different
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,11 +31,19 @@ class Exact(Estimate):
     ) -> FloatArray:
         """Return Σ_l log L_l over the model's guesses, ``(record, cell)``; there are no totals."""
         del totals
-        return log_predictive_by_nodes(block, self.nodes, self.stacked, shape)
+        return log_predictive_by_nodes(block, self.nodes, self.stacked, shape, predicted=False)[0]
 
     def log_predictive(self, block: ModelBlock, shape: Shape) -> FloatArray:
         """Return the log predictive density of each guess against the truth's."""
-        return log_predictive_by_nodes(block.predicting(), self.nodes, (), shape)
+        return log_predictive_by_nodes(block.predicting(), self.nodes, (), shape)[1]
+
+    def log_both(
+        self, block: ModelBlock, shape: Shape, totals: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return both at once, where records' exponents are those of guesses."""
+        if block.is_weighted:
+            return super().log_both(block, shape, totals)
+        return log_predictive_by_nodes(block, self.nodes, self.stacked, shape)
 
 
 @dataclass(frozen=True)
@@ -61,7 +72,7 @@ class ExactEstimator(Estimator):
         return exact_within(request, _reach(request))
 
 
-def exact_within(request: Request, reach: float) -> Exact:
+def exact_within(request: Request, reach: Reach) -> Exact:
     """Return nodes given everybody, and each dataset too, for guesses no further than `reach`."""
     model, nodes = request.model, request.synthesizer.refits.nodes
     alone = nodes(model, None, reach, request.executor)
@@ -69,18 +80,48 @@ def exact_within(request: Request, reach: float) -> Exact:
     return Exact(alone, tuple(stacked))
 
 
-def _reach(request: Request) -> float:
-    """Return about how far a guess can lie from what a model expects, beyond the truth's distance.
+def _reach(request: Request) -> Reach:
+    """Return about how far a guess can lie from the truth, and from what a model expects.
 
-    Guesses for predictors move the expectation: by no more than the response's own range.
+    Beyond the truth's distance guesses for predictors move the expectation: by no more than the
+    response's own range.
     """
     synthesizer, k = request.synthesizer, request.position
     regression = request.model.regression
     own = request.grids[k].furthest(regression.on_model_scale)
     if not synthesizer.plan.parents(k):
-        return own
+        return Reach(own, _from_model(request))
     everybody = regression.on_model_scale(synthesizer.columns[regression.response])
-    return float(own + min(_moved_by_parents(request), np.ptp(everybody)))
+    moved = min(_moved_by_parents(request), np.ptp(everybody))
+    return Reach(float(own + moved), _from_model(request))
+
+
+def _from_model(request: Request) -> float:
+    """Return how far a guess lies from what the model expects at the guesses of its predictors.
+
+    Where all records have one range of guesses; ∞ where that is not so, or the model not linear.
+    """
+    model, plan, k = request.model, request.synthesizer.plan, request.position
+    grids, parents = request.grids, plan.parents(k)
+    if any(grids[axis].log_widths is None for axis in (k, *parents)):
+        return np.inf
+    weight = np.exp(model.posterior.log_weights)
+    means = weight @ model.posterior.coefficients[:, :, 0]
+    fitted = request.synthesizer.refits.design(model, None) @ means
+    low, high, first = np.zeros(len(fitted)), np.zeros(len(fitted)), 0
+    for term in model.design.terms:
+        mentioned = [p for p in parents if plan.synthesized[p] in term.variables]
+        if mentioned and (len(term.variables) > 1 or not term.is_product):
+            return np.inf
+        for p in mentioned:
+            truth = request.synthesizer.columns[plan.synthesized[p]]
+            ends = (grids[p].values.min(), grids[p].values.max())
+            moves = np.stack([float(means[first]) * (end - truth) for end in ends])
+            low, high = low + moves.min(axis=0), high + moves.max(axis=0)
+        first += len(term.columns)
+    own = model.regression.on_model_scale(grids[k].values)
+    above, below = own.max() - (fitted + low), (fitted + high) - own.min()
+    return _SLACK * float(max(above.max(), below.max()))
 
 
 def _moved_by_parents(request: Request) -> float:

@@ -73,6 +73,12 @@ class Stacked(Estimate):
         self, block: ModelBlock, shape: Shape, totals: FloatArray | None = None
     ) -> FloatArray:
         """Return Σ_l log L_l over the model's guesses, ``(record, cell)``, and fill `totals`."""
+        return self._log_table(block, shape, totals)[0]
+
+    def _log_table(
+        self, block: ModelBlock, shape: Shape, totals: FloatArray | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the table, and the log predictive density by the record's own exponent."""
         sets = (self.draws, *self.stacked)
         each = [[]] * len(sets) if totals is None else [[one] for one in totals]
         logs = [
@@ -81,7 +87,14 @@ class Stacked(Estimate):
         table = -len(self.stacked) * logs[0]
         for log_stacked in logs[1:]:
             table += log_stacked
-        return table
+        return table, logs[0]
+
+    def log_both(
+        self, block: ModelBlock, shape: Shape, totals: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return table and prediction, at once where records' exponents are those of guesses."""
+        table, alone = self._log_table(block, shape, totals)
+        return table, self.log_predictive(block, shape) if block.is_weighted else alone
 
     def log_predictive(self, block: ModelBlock, shape: Shape) -> FloatArray:
         """Return the log predictive density of each guess against the truth's."""

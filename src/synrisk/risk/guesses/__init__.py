@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,27 +16,35 @@ from synrisk.risk.guesses.interval import Interval
 from synrisk.risk.guesses.relative import Relative
 from synrisk.risk.guesses.spaced import check_number
 from synrisk.risk.guesses.strategy import Grid, Guesses, Target, checked
+from synrisk.risk.guesses.tolerance import EQUAL, Tolerance, tolerances
 from synrisk.risk.guesses.values import Values
+from synrisk.risk.guesses.whole_range import Range
 
 DEFAULT_NUMBER = 11
 MOST_OBSERVED = 50  # a count with more observed values has a neighbourhood of guesses
 
 __all__ = [
+    "EQUAL",
     "Additive",
     "AllLevels",
     "Grid",
     "Guesses",
     "Interval",
+    "Range",
     "Relative",
     "Target",
+    "Tolerance",
     "Values",
     "for_target",
     "lay_out",
     "strategies",
+    "tolerances",
 ]
 
 
-def strategies(spec: Any, names: Sequence[str]) -> dict[str, Guesses | int]:
+def strategies(
+    spec: Any, names: Sequence[str], default: Guesses | int = DEFAULT_NUMBER
+) -> dict[str, Guesses | int]:
     """Return a strategy, or a number of default guesses, for each variable."""
     if isinstance(spec, Mapping):
         unknown = [str(name) for name in spec if name not in names]
@@ -44,7 +53,7 @@ def strategies(spec: Any, names: Sequence[str]) -> dict[str, Guesses | int]:
                 f"guesses= names {listed(unknown)}, which is not synthesized."
                 f"{nearest(unknown[0], names)} The synthesized variables are {listed(names)}."
             )
-        chosen = [spec.get(name, DEFAULT_NUMBER) for name in names]
+        chosen = [spec.get(name, default) for name in names]
     elif isinstance(spec, list | tuple):
         if len(spec) != len(names):
             raise GuessError(
@@ -52,7 +61,7 @@ def strategies(spec: Any, names: Sequence[str]) -> dict[str, Guesses | int]:
                 f"{counted(len(names), 'synthesized variable')}, in order, or a dict by variable. "
                 "Values to be guessed are Values([...])."
             )
-        chosen = [DEFAULT_NUMBER if one is None else one for one in spec]
+        chosen = [default if one is None else one for one in spec]
     else:
         chosen = [spec] * len(names)
     return {name: _strategy(one) for name, one in zip(names, chosen, strict=True)}
@@ -61,19 +70,24 @@ def strategies(spec: Any, names: Sequence[str]) -> dict[str, Guesses | int]:
 def _strategy(spec: Any) -> Guesses | int:
     if isinstance(spec, Guesses):
         return spec
+    if isinstance(spec, str) and spec == "range":
+        return Range()
     if isinstance(spec, int | np.integer) and not isinstance(spec, bool):
         check_number("guesses", int(spec))
         return int(spec)
     raise GuessError(
-        "guesses= takes a whole number, a strategy (Relative, Additive, Interval, Values, "
-        f"AllLevels), or a list or dict of these by variable; got {type(spec).__name__}."
+        "guesses= takes 'range', a whole number, a strategy (Range, Relative, Additive, Interval, "
+        f"Values, AllLevels), or a list or dict of these by variable; got {type(spec).__name__}."
     )
 
 
 def lay_out(strategy: Guesses, target: Target) -> Grid:
     """Return the checked grid of `strategy` for `target`."""
     try:
-        return checked(strategy.grid(target), target)
+        grid = strategy.grid(target)
+        if grid.tolerance is None and (target.reach > 0).any():
+            grid = replace(grid, tolerance=target.reach)
+        return checked(grid, target)
     except GuessError as error:
         error.about = error.about or place_of("guesses", target.name)
         raise

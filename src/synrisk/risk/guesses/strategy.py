@@ -17,6 +17,8 @@ from synrisk.data.schema import Variable
 from synrisk.models.families import Family
 from synrisk.models.plan import Regression
 
+_ROUNDING = 1e-12  # by which a distance at the tolerance may exceed it
+
 
 @dataclass(frozen=True, repr=False)
 class Target:
@@ -32,6 +34,12 @@ class Target:
         Those of all confidential records.
     rows
         The positions of the evaluated records among these.
+    reach
+        How far from each record's truth a value still counts as learnt.
+    n_variables
+        How many variables are guessed together.
+    detail
+        Over what width, on the model's scale, a density of the variable changes.
     """
 
     variable: Variable
@@ -39,6 +47,9 @@ class Target:
     truth: FloatArray
     everybody: FloatArray
     rows: IntArray
+    reach: FloatArray
+    n_variables: int = 1
+    detail: float = 1.0
 
     @cached_property
     def observed(self) -> FloatArray:
@@ -86,6 +97,10 @@ class Grid:
     Guesses that a record does not have are marked in `present`; the record's prior is zero there.
     `n_replaced` counts the records whose truth took the place of a guess that was made without it.
     `of_observed` tells whether the guesses are what the confidential data hold.
+    `tolerance` is how far from the truth a value still counts as learnt, ``(record,)``; None for
+    the truth alone. `log_widths` are logs of what each guess stands for, on the model's scale,
+    where guesses integrate a density; None where each stands for itself. `is_coarse` tells whether
+    they are too far apart for that.
     """
 
     values: FloatArray
@@ -95,6 +110,9 @@ class Grid:
     notes: tuple[Note, ...] = field(default=())
     n_replaced: int = 0
     of_observed: bool = False
+    tolerance: FloatArray | None = None
+    log_widths: FloatArray | None = None
+    is_coarse: bool = False
 
     @property
     def n_guesses(self) -> int:
@@ -104,8 +122,31 @@ class Grid:
     def part(self, rows: slice) -> Grid:
         """Return the guesses of some records."""
         return replace(
-            self, values=self.values[rows], truth=self.truth[rows], present=self.present[rows]
+            self,
+            values=self.values[rows],
+            truth=self.truth[rows],
+            present=self.present[rows],
+            tolerance=None if self.tolerance is None else self.tolerance[rows],
+            log_widths=None if self.log_widths is None else self.log_widths[rows],
         )
+
+    @cached_property
+    def near(self) -> BoolArray:
+        """Which guesses count as learnt: the truth, and those within its tolerance."""
+        rows = np.arange(len(self.values))
+        if self.tolerance is None:
+            near = np.zeros(self.values.shape, dtype=bool)
+        else:
+            truth = self.values[rows, self.truth][:, None]
+            near = np.abs(self.values - truth) <= self.tolerance[:, None] * (1.0 + _ROUNDING)
+            near &= self.present
+        near[rows, self.truth] = True
+        return near
+
+    @cached_property
+    def is_pointed(self) -> bool:
+        """Whether the truth alone counts as learnt."""
+        return self.tolerance is None or bool((self.near.sum(axis=1) == 1).all())
 
     @cached_property
     def is_complete(self) -> bool:

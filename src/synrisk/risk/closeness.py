@@ -1,0 +1,395 @@
+"""Is a release too close to the people in it, whatever made it? (METHOD §13)
+
+Nearness of rows to records is looked at in several ways; each gives every record a number that is
+uniform for an honest release and small for a copied record. How many are small, among all records
+and among those that stand out most, is binomial.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from scipy.special import bdtrc, ndtr
+
+from synrisk.base.arrays import BoolArray, FloatArray, IntArray
+from synrisk.base.errors import SynriskError
+from synrisk.base.workers import Executor, Serial
+from synrisk.risk.nearest_rows import Nearness, Space
+from synrisk.risk.own_records import nearness_to_own
+from synrisk.risk.shape_likeness import likeness
+from synrisk.risk.value_steps import is_heaped, is_rounded
+from synrisk.synthesis.datasets import SynthesisWarning, synthesize
+from synrisk.synthesis.release import Released, read_release
+from synrisk.synthesis.synthesizer import Synthesizer
+
+_LEVEL = 0.0005  # of all comparisons of an honest release
+_THRESHOLDS = (1e-5, 1e-4, 1e-3, 1e-2, 0.05, 0.2)
+_OUTLYING = (5, 10, 20, 40, 80, 160)  # records that stand out most, looked at by themselves
+_BY_CHANCE = 1e-15  # that a number of sixteen digits is another's
+_NOT_NORMAL = 10.0  # by which skewed departures of few rows may make a tail of the shape larger
+_N_SIMULATED, _LEAST_SIMULATED = 40, 5  # datasets
+_MOST_SIMULATED_ROWS = 400_000
+_CONTRADICTED = 0.02  # the probability of as many hits in simulated datasets
+
+_HOW = {
+    "values": "repeated to the last digit",
+    "nearest": "followed too closely by the nearest row",
+    "within cells": "followed too closely by the nearest row of the same levels",
+    "own record": "followed too closely by the row that stands for them",
+    "moved": "followed too closely by the nearest row once everybody is moved alike",
+}
+
+Compared: TypeAlias = Literal["values", "nearest", "within cells", "moved", "own record", "shape"]
+
+
+@dataclass(frozen=True)
+class Closeness:
+    """Whether rows are closer to confidential records than the models would bring them.
+
+    Attributes
+    ----------
+    compared
+        ``"values"``: numbers that repeat a record's to the last digit. ``"nearest"``: the row
+        nearest to each record, by the synthesized numbers; ``"within cells"``: among rows with the
+        same levels; ``"moved"``: after a shift and a stretch of everybody. ``"own record"``: each
+        row and the record that it stands for. ``"shape"``: departures from the models' normal
+        errors, in the direction of the records'.
+    dataset
+        0 for all datasets together.
+    n_compared, found, expected
+        How many records were compared, how many of them have too near a row, and how many would by
+        chance. NaN for the shape.
+    p
+        The probability of as much, times the number of ways in which this was looked for; of the
+        shape, times ten, since it is normal only about.
+    tail
+        It warns below this probability.
+    records
+        The labels of those found; for inside use.
+    """
+
+    compared: Compared
+    dataset: int
+    n_compared: int
+    found: int
+    expected: float
+    p: float
+    tail: float
+    records: tuple[int | str, ...] = ()
+
+    @property
+    def is_too_close(self) -> bool:
+        """Whether it is closer than by chance."""
+        return self.p < self.tail
+
+    @property
+    def failure(self) -> str | None:
+        """What is wrong, in plain words."""
+        if not self.is_too_close:
+            return None
+        where = f"dataset {self.dataset}" if self.dataset else "all datasets together"
+        if self.compared == "shape":
+            return (
+                f"The errors of {where} depart from the models as those of the confidential "
+                "records do: was it made of them? The risk does not see that."
+            )
+        return (
+            f"In {where}, {self.found:,} of {self.n_compared:,} confidential records looked at are "
+            f"{_HOW[self.compared]}; the models would give about {self.expected:,.2g}: were they "
+            "copied? The risk does not see that."
+        )
+
+
+# Of a dataset and its number: one or several ways in which it is near the records.
+_Way: TypeAlias = Callable[[Released, int], Sequence[Nearness]]
+
+
+def check_closeness(
+    synthesizer: Synthesizer, release: Sequence[Released], executor: Executor
+) -> tuple[Closeness, ...]:
+    """Compare rows with records in every way that the release allows."""
+    tasks: list[Callable[[], list[Closeness]]] = [
+        partial(_repeated_values, synthesizer, release),
+        *(partial(_near, synthesizer, name, way, release) for name, way in _ways(synthesizer)),
+        partial(_shapes, synthesizer, release),
+    ]
+    rows = [row for found in executor.map(_run, tasks) for row in found]
+    tail = _LEVEL / max(len(rows), 1)
+    return tuple(replace(row, tail=tail) for row in rows)
+
+
+def _run(task: Callable[[], list[Closeness]]) -> list[Closeness]:
+    return task()
+
+
+def _ways(synthesizer: Synthesizer) -> list[tuple[Compared, _Way]]:
+    recall = synthesizer.memory.recall
+    space = recall("space", lambda: Space.of(synthesizer))
+    cells = recall("space of cells", lambda: Space.of(synthesizer, in_cells=True))
+    ways: list[tuple[Compared, _Way]] = []
+    if space is not None:
+        ways.append(("nearest", space.nearness))
+    if cells is not None:
+        ways.append(("within cells", cells.nearness))
+    ways.append(("own record", partial(nearness_to_own, synthesizer)))
+    if space is not None:
+        ways.append(("moved", space.moved))
+    return ways
+
+
+def _near(
+    synthesizer: Synthesizer, compared: Compared, way: _Way, release: Sequence[Released]
+) -> list[Closeness]:
+    """Return a row a dataset, and one for all of them together."""
+    near = [way(dataset, number) for number, dataset in enumerate(release, 1)]
+    alone = [(number, [of]) for number, of in enumerate(near, 1) if of]
+    groups = alone if len(alone) < 2 else [*alone, (0, [of for _, (of,) in alone])]
+    rows = []
+    for number, group in groups:
+        counts = _counts(group)
+        best = told = min(counts, key=lambda one: (one.p, -one.n_compared))
+        p = best.p
+        if p < _LEVEL:
+            n_rows = [int(dataset.kept.sum()) for dataset in release]
+            of_best = n_rows[number - 1] if number else max(n_rows)
+            p = max(p, _by_simulation(best, way, _simulated(synthesizer, of_best)))
+            # Where several speak against chance, the one that finds most beyond it tells who.
+            told = max((one for one in counts if one.p < _LEVEL), key=lambda one: one.excess)
+        labels = () if p >= _LEVEL else _labels(synthesizer, _found(told, group))
+        rows.append(
+            Closeness(
+                compared, number, told.n_compared, told.found, told.expected, p, _LEVEL, labels
+            )
+        )
+    return rows
+
+
+def _found(best: _Count, group: Sequence[Sequence[Nearness]]) -> IntArray:
+    """Return the positions of the records that were counted."""
+    positions = []
+    for near in (of[best.part] for of in group):
+        hits = _hits(near)
+        positions.append(near.position[hits.place[hits.below(best.threshold, best.most)]])
+    return np.concatenate(positions)
+
+
+@dataclass(frozen=True)
+class _Count:
+    """How many of some records have a row nearer than a threshold.
+
+    Attributes
+    ----------
+    part, threshold, most
+        Which way was looked at, below which probability, among how many records that stand out.
+    n_ways
+        In which the same was looked for.
+    """
+
+    part: int
+    threshold: float
+    most: int
+    n_ways: int
+    found: int
+    n_compared: int
+
+    @property
+    def p(self) -> float:
+        return self.tail(self.threshold)
+
+    @property
+    def expected(self) -> float:
+        return self.n_compared * self.threshold
+
+    @property
+    def excess(self) -> float:
+        return self.found - 2.0 * self.expected  # one named by chance weighs as much
+
+    def tail(self, probability: float) -> float:
+        """Return the probability of as many, by the probability of each."""
+        if not self.found:
+            return 1.0
+        tail = float(bdtrc(self.found - 1, self.n_compared, min(probability, 1.0)))
+        return min(self.n_ways * tail, 1.0)
+
+
+def _counts(group: Sequence[Sequence[Nearness]]) -> list[_Count]:
+    """Count at every threshold, among all records and those that stand out, in every way."""
+    n_parts = min(map(len, group))
+    found = []
+    for part in range(n_parts):
+        near = [of[part] for of in group]
+        hits = [_hits(one) for one in near]
+        n_records = max(len(one.p) for one in near)
+        sizes = [size for size in _OUTLYING if 2 * size <= n_records] + [n_records]
+        n_ways = n_parts * len(sizes) * len(_THRESHOLDS)
+        for size in sizes:
+            n = sum(min(size, len(one.p)) for one in near)
+            p = np.sort(np.concatenate([of.p[of.place < size] for of in hits]))
+            for threshold, n_found in zip(
+                _THRESHOLDS, np.searchsorted(p, _THRESHOLDS).tolist(), strict=True
+            ):
+                found.append(_Count(part, threshold, size, n_ways, n_found, n))
+    return found
+
+
+class _Hits(NamedTuple):
+    """Records with a near row: how improbable that is, and their place in the order."""
+
+    p: FloatArray
+    place: IntArray
+
+    def below(self, threshold: float, size: int) -> BoolArray:
+        return (self.p < threshold) & (self.place < size)
+
+
+def _hits(near: Nearness) -> _Hits:
+    """Return the records with a near row; of several with the same row, the nearest."""
+    place = np.flatnonzero(near.p < _THRESHOLDS[-1])
+    place = place[np.argsort(near.p[place], kind="stable")]
+    _, first = np.unique(near.row[place], return_index=True)
+    place = place[first]
+    return _Hits(near.p[place], place)
+
+
+def _by_simulation(best: _Count, way: _Way, simulated: Sequence[Released]) -> float:
+    """Return the probability of as many by what datasets of the models say; 0 if nothing else.
+
+    Rows do not lie evenly about a record where they are few or follow a curve.
+    """
+    each, n = [], 0
+    for number, dataset in enumerate(simulated, 1):
+        parts = way(dataset, -number)
+        if len(parts) > best.part:
+            near = parts[best.part]
+            each.append(int(_hits(near).below(best.threshold, best.most).sum()))
+            n += min(len(near.p), best.most)
+    hits = sum(each)
+    if not hits or bdtrc(hits - 1, n, best.threshold) > _CONTRADICTED:
+        return 0.0
+    as_many = sum(found >= best.found for found in each) / len(each)
+    return max(best.tail(hits / n), as_many)
+
+
+def _simulated(synthesizer: Synthesizer, n_rows: int) -> Sequence[Released]:
+    """Return datasets of so many rows that the models draw; none where they cannot."""
+    n = min(_N_SIMULATED, max(_MOST_SIMULATED_ROWS // n_rows, _LEAST_SIMULATED))
+
+    def draw() -> list[Released]:
+        n_each = -(-n_rows // synthesizer.n_records)
+        with contextlib.suppress(SynriskError), warnings.catch_warnings():
+            warnings.simplefilter("ignore", SynthesisWarning)
+            drawn = read_release(
+                synthesizer.confidential,
+                synthesize(synthesizer.confidential, synthesizer.models, n * n_each, 0, Serial()),
+            )
+            return [_joined(drawn[k * n_each : (k + 1) * n_each], n_rows) for k in range(n)]
+        return []
+
+    return synthesizer.memory.recall("simulated", draw, given=n_rows)
+
+
+def _joined(parts: Sequence[Released], n_rows: int) -> Released:
+    columns = {
+        name: np.concatenate([part.columns[name] for part in parts])[:n_rows]
+        for name in parts[0].columns
+    }
+    return Released(parts[0].frame, columns, np.ones(n_rows, dtype=bool))
+
+
+def _repeated_values(synthesizer: Synthesizer, release: Sequence[Released]) -> list[Closeness]:
+    """Count records a number of which is repeated to the last digit, where nothing was rounded.
+
+    Numbers that several people have, and a bound to which several rows were brought, are nobody's.
+    """
+    names = [
+        regression.response
+        for regression in synthesizer.plan.regressions
+        if regression.distribution.is_continuous
+    ]
+    own = synthesizer.memory.recall("values of one", lambda: _values_of_one(synthesizer, names))
+    rows = []
+    for number, dataset in enumerate(release, 1) if names else ():
+        hit = np.zeros(synthesizer.n_records, dtype=bool)
+        n_rows = len(dataset.columns[names[0]])
+        looked_at = [name for name in names if not is_rounded(dataset.columns[name])]
+        for name in looked_at:
+            values, positions = own[name]
+            theirs = np.sort(dataset.columns[name])
+            place = np.minimum(np.searchsorted(theirs, values), n_rows - 1)
+            equal = theirs[place] == values
+            if equal.any():
+                heaps = dataset.columns[name][is_heaped(dataset.columns[name])]
+                hit[positions[equal & ~np.isin(values, heaps)]] = True
+        if looked_at:
+            n, found = len(hit), int(hit.sum())
+            expected = len(looked_at) * n * n_rows * _BY_CHANCE
+            p = float(bdtrc(found - 1, n, min(expected / n, 1.0))) if found else 1.0
+            labels = _labels(synthesizer, np.flatnonzero(hit)) if p < _LEVEL else ()
+            rows.append(Closeness("values", number, n, found, expected, p, _LEVEL, labels))
+    return rows
+
+
+def _values_of_one(
+    synthesizer: Synthesizer, names: Sequence[str]
+) -> dict[str, tuple[FloatArray, IntArray]]:
+    """Return by column the values that one person alone has, sorted, and whose they are.
+
+    Records that agree in all columns are one person.
+    """
+    table = np.column_stack([np.asarray(v, dtype=np.float64) for v in synthesizer.columns.values()])
+    _, people = np.unique(table, axis=0, return_index=True)
+    found = {}
+    for name in names:
+        values, first, n_people = np.unique(
+            synthesizer.columns[name][people], return_index=True, return_counts=True
+        )
+        found[name] = values[n_people == 1], people[first[n_people == 1]]
+    return found
+
+
+def _shapes(synthesizer: Synthesizer, release: Sequence[Released]) -> list[Closeness]:
+    """Compare departures from normal errors, of each dataset and of all together."""
+    with np.errstate(over="ignore", invalid="ignore"):  # of numbers beyond squaring nothing is told
+        found = {
+            number: z
+            for number, dataset in enumerate(release, 1)
+            if (z := likeness(synthesizer, dataset)) is not None and math.isfinite(z)
+        }
+    if len(found) > 1:
+        found[0] = sum(found.values()) / math.sqrt(len(found))
+    rows = []
+    for number, z in found.items():
+        n_rows = int(release[number - 1].kept.sum())
+        p = min(_NOT_NORMAL * float(ndtr(-z)), 1.0)
+        if p < _LEVEL:
+            simulated = (likeness(synthesizer, one) for one in _simulated(synthesizer, n_rows))
+            p = max(
+                p,
+                _NOT_NORMAL
+                * _normal_tail(z, np.array([one for one in simulated if one is not None])),
+            )
+        rows.append(Closeness("shape", number, n_rows, 0, 0.0, p, _LEVEL))
+    return rows
+
+
+def _normal_tail(z: float, simulated: FloatArray) -> float:
+    """Return the tail beyond z of a normal with simulated moments, where these say another one."""
+    n = len(simulated)
+    if n < _LEAST_SIMULATED:
+        return 0.0
+    mean, sd = float(simulated.mean()), float(simulated.std(ddof=1))
+    far = 3.0 / math.sqrt(n)
+    mean, sd = (mean if mean > far else 0.0), (sd if sd > 1.0 + far / math.sqrt(2.0) else 1.0)
+    return float(ndtr((mean - z) / sd))
+
+
+def _labels(synthesizer: Synthesizer, positions: IntArray) -> tuple[int | str, ...]:
+    labels = synthesizer.data.index[np.unique(positions)]
+    return tuple(int(one) if isinstance(one, int | np.integer) else str(one) for one in labels)

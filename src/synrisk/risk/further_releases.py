@@ -1,0 +1,57 @@
+"""Other releases of the same fit: a release is one toss of a coin, and may have been chosen.
+
+Whoever synthesizes until a verdict passes has chosen a lucky release. What a few others of the same
+models would have given stands beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Sequence
+
+from synrisk.base.workers import Workers
+from synrisk.core.summary import RiskArrays
+from synrisk.risk.estimators.choose import estimators_of, prepare_all
+from synrisk.risk.evaluation import Evaluation
+from synrisk.synthesis.datasets import HeldBackWarning, SynthesisWarning
+from synrisk.synthesis.release import read_release
+
+_AUTO = "auto"
+
+
+def further_releases(
+    evaluation: Evaluation, fingerprints: Sequence[str], n_releases: int, team: Workers
+) -> list[RiskArrays]:
+    """Return what is asked of the records, for further releases of the same size.
+
+    They are made anew each time, the same for the same release, and nobody sees them.
+
+    Parameters
+    ----------
+    evaluation
+        That of the release in hand.
+    fingerprints
+        Of its datasets.
+    n_releases
+        How many others.
+    team
+        Who does the work.
+    """
+    synthesizer = evaluation.synthesizer
+    estimators = estimators_of(synthesizer, _AUTO, with_stacks=False)
+    draws = tuple(model.posterior for model in synthesizer.models)
+    found = []
+    for number in range(n_releases):
+        words = "\x1f".join(["further release", str(number), *fingerprints])
+        seed = int.from_bytes(hashlib.blake2b(words.encode(), digest_size=16).digest())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SynthesisWarning)  # said of the release in hand
+            warnings.simplefilter("ignore", HeldBackWarning)
+            datasets = synthesizer.synthesize(len(fingerprints), seed=seed)
+        release = read_release(synthesizer.confidential, datasets)
+        grids, positions = evaluation.grids, evaluation.positions
+        estimates = prepare_all(synthesizer, estimators, draws, release, grids, team, ())
+        one = Evaluation(synthesizer, estimates, None, grids, evaluation.prior, positions)
+        found.append(one.run(team, keep_joint=False, with_errors=False))
+    return found

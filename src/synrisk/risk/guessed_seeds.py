@@ -1,0 +1,393 @@
+"""Whether a release can be made again with a seed that people choose.
+
+The risk takes the random numbers of the synthesis for unknown. Whoever guesses the seed knows them
+all: of the values that a record may have, only the true one gives this release again (METHOD §13).
+So the seeds that people choose are tried: what would they have drawn for the first rows?
+
+A wrong seed's rows agree with the release by chance. Each row that agrees has a probability of
+that, by the model itself; minus the sum of their logs to base 2 are the bits of agreement. Seeds
+are left out at their first row that disagrees, so 64 bits are seen of a release for a few hundred
+thousand tries: a false alarm has a probability below 1e-13. Where all rows and variables of a
+release hold less, they must all agree, and the probability be below 1e-6; where they cannot hold
+even that, nothing is told.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+
+from synrisk.base.arrays import BoolArray, FloatArray, IntArray
+from synrisk.base.chunks import ROWS
+from synrisk.base.errors import DataError
+from synrisk.base.seeds import stream
+from synrisk.core.streams import OtherDrawsError, Streams
+from synrisk.data.schema import Columns
+from synrisk.synthesis.fitted_model import Model, linear_predictors
+from synrisk.synthesis.release import Released
+from synrisk.synthesis.rounding import step_of, stored_step
+from synrisk.synthesis.synthesizer import Synthesizer
+
+_BITS = 64.0
+_FALSE_ALARMS = 1e-6  # expected, where a release holds fewer bits
+_NEAR = 0.05  # standard deviations of a model: digits may have been rounded away
+_SAME = 1e-9  # of these: but for the last digits
+_FIRST = (16, 256, ROWS)  # rows that are looked at, if fewer do not tell
+_ELSEWHERE = 12  # records whose values are looked for in all rows
+_LOOKED = 6  # of these, one of which must be there; of a long list of seeds the first one
+_MANY_SEEDS = 5000
+_FEW_SEEDS = 100  # to try with whole datasets
+_LEAST_DATASETS = 5  # of which this one may be any
+_WELL_KNOWN = (
+    12345, 123456, 1234567, 12345678, 123456789, 1234567890, 54321, 654321, 987654321, 9876543210,
+    11111, 22222, 33333, 55555, 77777, 88888, 99999, 111111, 123123, 666666, 777777, 888888, 999999,
+    1000000, 10000, 20000, 100000, 31337, 314159, 3141592, 31415926, 314159265, 3141592653,
+    27182, 271828, 2718281, 27182818, 271828182, 2718281828, 14142, 141421, 161803, 1618033, 16180,
+    42424242, 424242, 65535, 65536, 65537, 2147483647, 2147483648, 4294967295, 8675309, 20202020,
+    48879, 57005, 51966, 3735928559, 3405691582, 4276215469, 1729, 6174, 24601, 90210, 525600,
+)  # fmt: skip
+_YEARS = range(2010, 2030)  # of days as 20260131
+_YEARS_BEHIND = range(2020, 2030)  # of days as 31012026 and 01312026
+
+
+@dataclass(frozen=True)
+class SeedTrial:
+    """Whether a dataset can be made again with a seed that people choose.
+
+    Attributes
+    ----------
+    n_seeds
+        How many seeds were tried.
+    bits
+        How far the release agrees with the one that agrees best, 0 where none does.
+    n_tries
+        Seeds times datasets that each may have made.
+    is_whole
+        Whether all that the dataset holds agrees.
+    """
+
+    dataset: int
+    n_seeds: int
+    bits: float = 0.0
+    n_tries: int = 0
+    is_whole: bool = False
+
+    @property
+    def is_guessed(self) -> bool:
+        """Whether it can be no accident that a seed gives this dataset."""
+        least = math.log2(max(self.n_tries, 1) / _FALSE_ALARMS)
+        return self.bits >= (min(least, _BITS) if self.is_whole else _BITS)
+
+    @property
+    def failure(self) -> str | None:
+        """What is wrong, in plain words. The seed is not told."""
+        if not self.is_guessed:
+            return None
+        return (
+            f"Dataset {self.dataset} can be made again with a seed that people choose: whoever "
+            "guesses it can tell a record's true values from all others, and the risk does not "
+            "see that. Synthesize anew without a seed."
+        )
+
+
+@cache
+def chosen_seeds() -> tuple[IntArray, IntArray]:
+    """Return the seeds that people choose: the short list, and a long one that includes it."""
+    short = [*range(1000), *_WELL_KNOWN]
+    days = [(month, day) for month in range(1, 13) for day in range(1, _days(month) + 1)]
+    dates = [10000 * year + 100 * month + day for year in _YEARS for month, day in days]
+    for year in _YEARS_BEHIND:
+        for month, day in days:
+            dates += [1000000 * day + 10000 * month + year, 1000000 * month + 10000 * day + year]
+    long = np.unique(np.array([*short, *range(10000), *dates], dtype=np.int64))
+    return np.unique(np.array(short, dtype=np.int64)), long
+
+
+def _days(month: int) -> int:
+    return 29 if month == 2 else 30 if month in (4, 6, 9, 11) else 31
+
+
+def try_seeds(synthesizer: Synthesizer, release: Sequence[Released]) -> tuple[SeedTrial, ...]:
+    """Try the seeds that people choose against each dataset of a release.
+
+    The first dataset that a seed gives may be any of the release, or another number of a larger
+    release; then only the short list is tried.
+    """
+    short, long = chosen_seeds()
+    numbers = range(max(len(release), _LEAST_DATASETS))
+    lists = [(0, long), *((number, short) for number in numbers)]
+    n_tries = sum(len(seeds) for _, seeds in lists)
+    trials = []
+    for place, dataset in enumerate(release, 1):
+        trial = SeedTrial(place, len(long), n_tries=n_tries * len(release))
+        rows = [_Rows(synthesizer, model, dataset) for model in synthesizer.models]
+        rows.sort(key=lambda of_model: -of_model.bits_by_row)  # few tell most
+        for number, seeds in lists:
+            if trial.is_guessed:
+                break
+            trial = _tried(rows, number, seeds, trial)
+        trials.append(trial)
+    return tuple(trials)
+
+
+def _tried(rows: Sequence[_Rows], number: int, seeds: IntArray, before: SeedTrial) -> SeedTrial:
+    """Return what is found of the seeds, if it is more than before."""
+    found = _Left(np.arange(len(seeds)), np.zeros(len(seeds)))
+    n_agreed = 0
+    for of_model in rows:
+        found = of_model.agreeing(number, seeds, found)
+        n_agreed += of_model.is_whole
+        if not found.n or found.most >= _BITS:
+            break
+    elsewhere = 0.0 if found.most >= _BITS else rows[0].elsewhere(number, seeds)
+    bits = max(found.most, elsewhere)
+    is_whole = n_agreed == len(rows) and found.most >= elsewhere
+    return replace(before, bits=bits, is_whole=is_whole) if bits > before.bits else before
+
+
+@dataclass(frozen=True, eq=False)
+class _Left:
+    """The seeds that agree so far, by their places, and by how many bits."""
+
+    places: IntArray
+    bits: FloatArray
+
+    @property
+    def n(self) -> int:
+        return len(self.places)
+
+    @property
+    def most(self) -> float:
+        return float(self.bits.max(initial=0.0))
+
+    def keep(self, which: IntArray, gained: FloatArray) -> _Left:
+        return _Left(self.places[which], self.bits[which] + gained)
+
+
+@dataclass(frozen=True, eq=False)
+class _Begun:
+    """A variable's streams under many seeds, and the draws of its parameters."""
+
+    streams: Streams
+    draws: IntArray
+
+    def take(self, which: IntArray) -> _Begun:
+        return _Begun(self.streams.take(which), self.draws[which])
+
+
+class _Rows:
+    """The rows of a dataset as one model may have drawn them.
+
+    Attributes
+    ----------
+    values, low, high
+        Those released; on the model's scale the ends of what is taken for them.
+    is_whole
+        Whether all rows were looked at.
+    """
+
+    def __init__(self, synthesizer: Synthesizer, model: Model, dataset: Released) -> None:
+        self.synthesizer, self.model, self.dataset = synthesizer, model, dataset
+        regression = model.regression
+        self.family = regression.distribution
+        self.values = np.asarray(dataset.columns[model.response], dtype=np.float64)
+        self.step = 0.0
+        if self.family.is_continuous:
+            # To the other side where that alone is in the support, hence twice.
+            stored = 2.0 * stored_step(regression, synthesizer.data[model.response].dtype)
+            self.step = stored or step_of(self.values)
+        places = [k for k, own in enumerate(self.family.auxiliary) if own.in_response_units]
+        weights = np.exp(model.posterior.log_weights)
+        self.sigma = float(weights @ model.posterior.auxiliary[:, places[0]]) if places else 0.0
+        in_place = len(self.values) if dataset.kept.all() else int(np.argmin(dataset.kept))
+        self.n_rows = min(in_place, synthesizer.n_records, ROWS)
+        self.is_whole = False
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it depends on nothing that is synthesized."""
+        synthesized = self.synthesizer.plan.synthesized
+        return not set(self.model.regression.parsed.predictors) & set(synthesized)
+
+    @property
+    def bits_by_row(self) -> float:
+        """About what a row tells."""
+        if self.family.is_continuous and not self.step:
+            return _BITS + self.is_first
+        _, counts = np.unique(self.values, return_counts=True)
+        return float(-np.log2(np.sum((counts / len(self.values)) ** 2)))
+
+    def agreeing(self, number: int, seeds: IntArray, left: _Left) -> _Left:
+        """Return the seeds that agree in this variable too."""
+        try:
+            begun = self._begun(number, seeds)
+        except OtherDrawsError:
+            return self._slowly(number, seeds, left)
+        begun, start, done = begun.take(left.places), left, 0
+        for last in _FIRST:
+            rows = slice(done, min(last, self.n_rows))
+            if rows.stop <= rows.start:
+                break
+            matrix = self._matrix(rows)
+            values, (low, high) = self.values[rows], self._ends(self.values[rows])
+            for row, value, least, most in zip(matrix, values, low, high, strict=True):
+                try:
+                    drawn, eta, auxiliary = self._drawn(row, begun)
+                except OtherDrawsError:
+                    return self._slowly(number, seeds, start)
+                agree = np.flatnonzero(self._agree(drawn, least, most))
+                left = left.keep(
+                    agree, self._bits(value, least, most, eta[agree], auxiliary[agree])
+                )
+                if not left.n or left.most >= _BITS:
+                    return left
+                begun = begun.take(agree)
+            done = rows.stop
+        self.is_whole = self.n_rows == len(self.values)
+        return left
+
+    def _slowly(self, number: int, seeds: IntArray, left: _Left) -> _Left:
+        """Do so for a family that draws in a way of its own: all rows, and few seeds."""
+        n_rows = min(self.synthesizer.n_records, ROWS)
+        if self.n_rows < n_rows:
+            return left
+        known = np.flatnonzero((seeds[left.places] < _FEW_SEEDS) | (left.n <= _FEW_SEEDS))
+        rows, posterior = slice(0, n_rows), self.model.posterior
+        columns = self._columns(rows)
+        values, (low, high) = self.values[rows], self._ends(self.values[rows])
+        agree, gained = [], []
+        for k in known:
+            rng = [
+                stream(int(seeds[left.places[k]]), s, dataset=number, variable=self.model.response)
+                for s in ("parameters", "synthesis")
+            ]
+            h = self.model.posterior_draw(rng[0])
+            drawn = self.model.sample(columns, n_rows, h, rng[1], "The release")
+            if self._agree(drawn, low, high).all():
+                eta = linear_predictors(self._matrix(rows), posterior.coefficients[h])
+                auxiliary = np.broadcast_to(
+                    posterior.auxiliary[h], (n_rows, len(self.family.auxiliary))
+                )
+                agree.append(k)
+                gained.append(self._bits(values, low, high, eta, auxiliary).sum())
+        self.is_whole = self.n_rows == len(self.values)
+        return left.keep(np.array(agree, dtype=np.int64), np.array(gained))
+
+    def elsewhere(self, number: int, seeds: IntArray) -> float:
+        """Return by how many bits the first records' values are in the release, in whatever rows.
+
+        For continuous values with all their digits. Some records may have been left out: so many
+        count as are there, less a bit for each that might have been.
+        """
+        exact = self.family.is_continuous and self.family.identity_link and not self.step
+        if not exact or not self.sigma or not self.is_first:
+            return 0.0
+        released, same = (
+            np.sort(self._ends(self.values)[0]) + _NEAR * self.sigma,
+            _SAME * self.sigma,
+        )
+        n_rows = min(_ELSEWHERE, self.synthesizer.n_records)
+        matrix = self._matrix(slice(0, n_rows))
+        n_looked = 1 if len(seeds) > _MANY_SEEDS else _LOOKED
+        bits, begun = np.zeros(len(seeds)), self._begun(number, seeds)
+        for k, row in enumerate(matrix):
+            try:
+                drawn, eta, auxiliary = self._drawn(row, begun)
+            except OtherDrawsError:
+                return 0.0
+            drawn = self._as_released(drawn)
+            nearest = released[
+                np.minimum(np.searchsorted(released, drawn - same), len(released) - 1)
+            ]
+            peak = self.family.log_density(eta[:, 0], eta, auxiliary)
+            chance = (peak + math.log(4.0 * same * len(released))) / math.log(2.0)
+            bits += np.where(np.abs(nearest - drawn) <= same, np.maximum(-chance, 0.0), 0.0)
+            if k + 1 >= n_looked:
+                left = np.flatnonzero(bits > 0.0)
+                bits, begun = bits[left], begun.take(left)
+        return float(np.max(bits - n_rows, initial=0.0))
+
+    def _begun(self, number: int, seeds: IntArray) -> _Begun:
+        name = self.model.response
+
+        def begin() -> _Begun:
+            u = Streams.of(seeds, "parameters", number, name).random(len(seeds))
+            return _Begun(Streams.of(seeds, "synthesis", number, name), self.model.draws_at(u))
+
+        made = self.synthesizer.memory.recall(f"{len(seeds)} seeds of {name} in {number}", begin)
+        return _Begun(made.streams.again(), made.draws)
+
+    def _columns(self, rows: slice) -> Columns:
+        """Return what the first rows were drawn by: released values where these are synthetic."""
+        synthesized = self.synthesizer.plan.synthesized
+        return {
+            name: (self.dataset.columns[name] if name in synthesized else values)[rows]
+            for name, values in self.synthesizer.columns.items()
+        }
+
+    def _matrix(self, rows: slice) -> FloatArray:
+        n_rows = rows.stop - rows.start
+        return self.model.design.matrix(self._columns(rows), n_rows, "The release", DataError)
+
+    def _drawn(self, row: FloatArray, begun: _Begun) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return what each seed draws next, given a row of predictors; eta and sigma."""
+        posterior = self.model.posterior
+        few = len(begun.draws) < len(posterior.coefficients)
+        coefficients = posterior.coefficients[begun.draws] if few else posterior.coefficients
+        eta = sum(value * coefficients[:, k] for k, value in enumerate(row))
+        eta = eta if few else eta[begun.draws]
+        auxiliary = posterior.auxiliary[begun.draws]
+        with np.errstate(over="ignore"):
+            return begun.streams.draw(self.family, eta, auxiliary), eta, auxiliary
+
+    def _as_released(self, drawn: FloatArray) -> FloatArray:
+        """Return drawn values after the way out and back: negative roots are squared."""
+        regression = self.model.regression
+        if not regression.transform.steps:
+            return drawn
+        with np.errstate(all="ignore"):
+            return regression.on_model_scale(regression.transform.inverse(drawn))
+
+    def _ends(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of what is taken for released values, on the model's scale."""
+        if not self.family.is_continuous:
+            near = 0.25 * self.family.grid_step
+            return values - near, values + near
+        with np.errstate(all="ignore"):
+            below, at, above = (
+                self.model.regression.on_model_scale(values + by * self.step)
+                for by in (-0.5, 0.0, 0.5)
+            )
+        below = np.where(np.isfinite(below), below, -np.inf)  # below what a logarithm has
+        near = _NEAR * self.sigma
+        return np.fmin(np.fmin(below, above), at - near), np.fmax(np.fmax(below, above), at + near)
+
+    def _agree(self, drawn: FloatArray, low: FloatArray, high: FloatArray) -> BoolArray:
+        drawn = self._as_released(drawn)
+        return (low <= drawn) & (drawn <= high)
+
+    def _bits(
+        self,
+        value: FloatArray,
+        low: FloatArray,
+        high: FloatArray,
+        eta: FloatArray,
+        auxiliary: FloatArray,
+    ) -> FloatArray:
+        """Return minus the log to base 2 of the probability that a seed agrees by chance."""
+        value, low, high = (np.broadcast_to(v, len(eta)) for v in (value, low, high))
+        density = self.family.log_density
+        if not self.family.is_continuous:
+            chance = density(value, eta, auxiliary)
+        else:
+            # The density is largest at an end or, with a mode between, near eta.
+            places = (low, high, np.clip(eta[:, 0], low, high))
+            with np.errstate(all="ignore"):
+                largest = np.max([density(place, eta, auxiliary) for place in places], axis=0)
+                # A root of either sign gives the same square.
+                chance = largest + np.log(2.0 * (high - low))
+        return np.fmax(-chance / math.log(2.0), 0.0)

@@ -1,0 +1,101 @@
+"""How near to the truth a value must be for an intruder to have learnt it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from synrisk.base.arrays import FloatArray
+from synrisk.base.errors import OptionError, got, listed, nearest
+from synrisk.risk.guesses.spaced import is_real
+from synrisk.risk.guesses.strategy import Target
+
+_DEFAULT_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """A value counts as learnt within a share of the truth, or within a width; the larger holds.
+
+    Levels have no distance: there it is equality. So it is for counts of which a share is less
+    than one.
+
+    Parameters
+    ----------
+    share
+        Of the truth, from 0: 0.1 is within ten percent, the default where no width is given. Of a
+        variable that is 0 or negative for somebody a percentage of the truth says nothing: there
+        the same share of its standard deviation is the least width.
+    width
+        In the variable's own units, from 0; of the logarithm of an amount 0.1 is about ten
+        percent of the amount.
+    """
+
+    share: float = None  # type: ignore[assignment]  # settled by whether there is a width
+    width: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.share is None:
+            object.__setattr__(self, "share", _DEFAULT_SHARE if self.width is None else 0.0)
+        if not is_real(self.share) or not 0.0 <= self.share <= 1.0:
+            raise OptionError("Tolerance: share must be a number from 0 to 1; 0.1 is ten percent.")
+        if self.width is not None and (not is_real(self.width) or self.width < 0):
+            raise OptionError("Tolerance: width must be a number from 0, in the variable's units.")
+
+    def __repr__(self) -> str:
+        if self.width is None:
+            return f"Tolerance(share={self.share:g})"
+        share = f"share={self.share:g}, " if self.share else ""
+        return f"Tolerance({share}width={self.width:g})"
+
+    def of(self, target: Target) -> FloatArray:
+        """Return how far from each record's truth a value may be, in the variable's own units."""
+        if not target.family.is_ordered:
+            return np.zeros(len(target.truth))
+        reach = self.share * np.abs(target.truth)
+        if self.width is not None:
+            return np.maximum(reach, self.width)
+        if not target.is_whole and target.everybody.min() <= 0:
+            return np.maximum(reach, self.share * target.spread)
+        return reach
+
+    def words(self, family: Any) -> str:
+        """Return what it is in words, of a variable of a family."""
+        if not family.is_ordered:
+            return ""
+        within = f"within {100 * self.share:g} %" if self.share else ""
+        if self.width:
+            within += f"{' or ' if within else 'within '}{self.width:g}"
+        return within
+
+
+EQUAL = Tolerance(0.0)
+
+
+def tolerances(spec: Any, names: Sequence[str], default: Tolerance) -> dict[str, Tolerance]:
+    """Return the tolerance of each variable that ``tolerance=`` gives."""
+    if isinstance(spec, Mapping):
+        for name in spec:
+            if name not in names:
+                raise OptionError(
+                    f"tolerance= names {got(name)}, which is not synthesized."
+                    f"{nearest(name, names)} The synthesized variables are {listed(names)}."
+                )
+        return {name: _tolerance(spec.get(name), default) for name in names}
+    return {name: _tolerance(spec, default) for name in names}
+
+
+def _tolerance(spec: Any, default: Tolerance) -> Tolerance:
+    if spec is None:
+        return default
+    if isinstance(spec, Tolerance):
+        return spec
+    if is_real(spec):
+        return Tolerance(float(spec))
+    raise OptionError(
+        "tolerance= takes a share of the truth (0.1), a Tolerance(share, width), or a dict of "
+        f"these by variable; got {got(spec)}."
+    )

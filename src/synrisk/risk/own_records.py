@@ -1,0 +1,105 @@
+"""Rows that stand for a record: how probable it is that the models come as near to it."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import chdtrc, ndtr, pdtr
+
+from synrisk.base.arrays import FloatArray, IntArray
+from synrisk.base.seeds import stream
+from synrisk.risk.linked_rows import linked
+from synrisk.risk.nearest_rows import Nearness
+from synrisk.risk.value_steps import is_heaped, spread_out
+from synrisk.synthesis.fitted_model import Model
+from synrisk.synthesis.release import Released
+from synrisk.synthesis.synthesizer import Synthesizer
+
+_LEAST_P = 1e-300
+
+
+def nearness_to_own(synthesizer: Synthesizer, dataset: Released, number: int) -> list[Nearness]:
+    """Return, by variable and for all together, the probability of as near a row.
+
+    Given the row's own predictors and the models' mean parameters; of discrete values by a number
+    drawn from what a tie has. Nothing where rows stand for no records.
+    """
+    records, rows = linked(synthesizer, dataset)
+    if not len(rows):
+        return []
+    order = np.argsort(_depth(synthesizer)[records], kind="stable")
+    records, rows = records[order], rows[order]
+    of_models = (
+        _of_model(synthesizer, model, dataset, number, records, rows)
+        for model in synthesizer.models
+    )
+    found = [p for p in of_models if p is not None]
+    if len(found) > 1:
+        # Fisher's: minus twice the sum of logs of as many uniform numbers.
+        total = -2.0 * np.sum([np.log(np.maximum(p, _LEAST_P)) for p in found], axis=0)
+        found.append(np.asarray(chdtrc(2.0 * len(found), total)))
+    return [Nearness(p, rows, records) for p in found]
+
+
+def _of_model(
+    synthesizer: Synthesizer,
+    model: Model,
+    dataset: Released,
+    number: int,
+    records: IntArray,
+    rows: IntArray,
+) -> FloatArray | None:
+    name, regression = model.regression.response, model.regression
+    rng = stream(0, "own records", dataset=number, variable=name)
+    own = synthesizer.columns[name][records].astype(np.float64)
+    theirs = dataset.columns[name][rows].astype(np.float64)
+    eta, auxiliary = _predictors(model, synthesizer.refits.design(model, dataset)[rows])
+    with np.errstate(all="ignore"):
+        if regression.distribution.identity_link:
+            heaped = is_heaped(theirs)
+            theirs = spread_out(own, theirs, rng)[1]
+            truth, drawn = (regression.on_model_scale(part) for part in (own, theirs))
+            mean, away = eta[:, 0], np.abs(drawn - truth)
+            ends = ((truth + sign * away - mean) / auxiliary[0] for sign in (1.0, -1.0))
+            upper, lower = map(ndtr, ends)
+            p = np.where(heaped, 1.0, upper - lower)  # the model knows no bound
+        elif regression.distribution.is_ordered and not regression.distribution.is_classification:
+            if regression.distribution.name != "poisson":
+                return None
+            rate, away = np.exp(eta[:, 0]), np.abs(theirs - own)
+            nearer, as_near = (
+                pdtr(own + reach, rate) - np.where(own > reach, pdtr(own - reach - 1, rate), 0.0)
+                for reach in (away - 1, away)
+            )
+            nearer = np.where(away > 0, nearer, 0.0)
+            p = nearer + rng.random(len(rows)) * (as_near - nearer)
+        else:
+            given = np.broadcast_to(auxiliary, (len(rows), len(auxiliary)))
+            agree = np.exp(regression.distribution.log_density(own, eta, given))
+            u = rng.random(len(rows))
+            p = np.where(theirs == own, u * agree, agree + u * (1.0 - agree))
+    return np.where(np.isfinite(p), np.clip(p, 0.0, 1.0), 1.0)
+
+
+def _predictors(model: Model, design: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the linear predictors and auxiliary parameters at the posterior's mean."""
+    draws = model.posterior
+    weights = np.exp(draws.log_weights)
+    eta = design @ np.tensordot(weights, draws.coefficients, 1)
+    return np.asarray(eta), np.asarray(weights @ draws.auxiliary)
+
+
+def _depth(synthesizer: Synthesizer) -> FloatArray:
+    """Return the log density that the models give each record: small for those that stand out."""
+
+    def add_up() -> FloatArray:
+        total = np.zeros(synthesizer.n_records)
+        for model in synthesizer.models:
+            regression = model.regression
+            y = regression.on_model_scale(synthesizer.columns[regression.response])
+            eta, auxiliary = _predictors(model, synthesizer.refits.design(model, None))
+            given = np.broadcast_to(auxiliary, (len(y), len(auxiliary)))
+            with np.errstate(all="ignore"):
+                total += np.nan_to_num(regression.distribution.log_density(y, eta, given))
+        return total
+
+    return synthesizer.memory.recall("depth", add_up)

@@ -1,0 +1,196 @@
+"""The question that a risk answers: which values an intruder considers, and what counts as learnt.
+
+By default it is the one to sign a release by: every value in a range, mostly believing the models,
+and the truth counts as learnt within a tolerance (METHOD §12). The paper's own is a few guesses
+about the truth, all equally likely, and the truth alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from synrisk.base.arrays import IntArray
+from synrisk.base.errors import one_of
+from synrisk.risk.guesses import (
+    EQUAL,
+    Grid,
+    Guesses,
+    Range,
+    Target,
+    Tolerance,
+    for_target,
+    lay_out,
+    strategies,
+    tolerances,
+)
+from synrisk.risk.intruder_prior import Prior
+from synrisk.risk.intruder_prior import prior as resolve_prior
+from synrisk.synthesis.fitted_model import Model
+from synrisk.synthesis.synthesizer import Synthesizer
+
+QuestionName: TypeAlias = Literal["release", "paper"]
+QUESTIONS: tuple[QuestionName, ...] = ("release", "paper")
+_PAPER = 11  # guesses
+_LEAST_LEFT = 1e-3  # of a record's leverage
+_SMALLEST = 1e-6  # part of a variable's range below which nothing is looked for
+
+
+@dataclass(frozen=True, repr=False)
+class Question:
+    """What is asked about each record.
+
+    Attributes
+    ----------
+    guesses
+        The strategy, or the number of default guesses, by variable.
+    tolerances
+        How near to the truth a value counts as learnt, by variable.
+    prior
+        What the intruder believes before.
+    """
+
+    guesses: Mapping[str, Guesses | int]
+    tolerances: Mapping[str, Tolerance]
+    prior: Prior
+
+    @classmethod
+    def of(
+        cls, name: Any, names: Sequence[str], guesses: Any, prior: Any, tolerance: Any
+    ) -> Question:
+        """Return what somebody asked; None leaves it as the question of that name has it."""
+        paper = one_of("question", name, QUESTIONS) == "paper"
+        default: Guesses | int = _PAPER if paper else Range()
+        laid = strategies(default if guesses is None else guesses, names, default)
+        # Among listed guesses the truth is one; of a range it is a part.
+        found = {
+            own: tolerances(tolerance, names, Tolerance() if _is_range(laid[own]) else EQUAL)[own]
+            for own in names
+        }
+        if prior is None:
+            prior = "uniform" if paper else "mostly-model"
+        return cls(laid, found, resolve_prior(prior))
+
+    def targets(
+        self, synthesizer: Synthesizer, positions: IntArray, n_datasets: int
+    ) -> list[tuple[Guesses, Target]]:
+        """Return for each variable the strategy, and the values that guesses are made for."""
+        laid = []
+        for k, name in enumerate(synthesizer.plan.synthesized):
+            target = self._target(synthesizer, k, positions, n_datasets)
+            laid.append((for_target(self.guesses[name], target), target))
+        return laid
+
+    def _target(
+        self, synthesizer: Synthesizer, k: int, positions: IntArray, n_datasets: int
+    ) -> Target:
+        plan = synthesizer.plan
+        name = plan.synthesized[k]
+        values = synthesizer.columns[name].astype(np.float64)
+        target = Target(
+            synthesizer.schema.variables[name],
+            plan.regressions[k],
+            values[positions],
+            values,
+            positions,
+            np.zeros(len(positions)),
+            len(plan.synthesized),
+            _detail(synthesizer, synthesizer.models[k], n_datasets)
+            if self.is_of_range(name)
+            else 1.0,
+        )
+        return replace(target, reach=self.tolerances[name].of(target))
+
+    def grids(
+        self, synthesizer: Synthesizer, positions: IntArray, n_datasets: int
+    ) -> tuple[Grid, ...]:
+        """Return the guesses, for each variable."""
+        laid = self.targets(synthesizer, positions, n_datasets)
+        return tuple(lay_out(strategy, target) for strategy, target in laid)
+
+    def is_of_range(self, name: str) -> bool:
+        """Tell whether every value in a range of this variable is considered."""
+        return _is_range(self.guesses.get(name, 0))
+
+    @property
+    def is_of_ranges(self) -> bool:
+        """Whether every value in a range is considered, of every variable."""
+        return all(map(self.is_of_range, self.tolerances))
+
+    def span(
+        self, name: str, synthesizer: Synthesizer, n_datasets: int
+    ) -> tuple[float, float] | None:
+        """Return the range of a continuous variable's guesses; None where they are listed."""
+        strategy = self.guesses.get(name)
+        if not isinstance(strategy, Range):
+            return None
+        k = synthesizer.plan.synthesized.index(name)
+        target = self._target(synthesizer, k, np.zeros(1, dtype=np.int64), n_datasets)
+        return None if target.is_whole else strategy.span(target)
+
+    def within(self, factor: float) -> Question:
+        """Return the question with other tolerances, so many times the present ones."""
+        return replace(
+            self,
+            tolerances={
+                name: Tolerance(min(factor * own.share, 1.0), own.width and factor * own.width)
+                for name, own in self.tolerances.items()
+            },
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON has it, without the prior, and without guesses that are not ranges."""
+        ranges = {name: asdict(own) for name, own in self.guesses.items() if isinstance(own, Range)}
+        return {
+            "guesses": ranges,
+            "tolerances": {name: asdict(own) for name, own in self.tolerances.items()},
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any], prior: Prior) -> Question:
+        """Return what `to_json` stored."""
+        ranges = {name: _range(own) for name, own in stored["guesses"].items()}
+        reaches = {name: Tolerance(**own) for name, own in stored["tolerances"].items()}
+        return cls(ranges, reaches, prior)
+
+
+def _range(stored: Mapping[str, Any]) -> Range:
+    within = stored["within"]
+    return Range(stored["n"], stored["margin"], within and (within[0], within[1]))
+
+
+def _is_range(strategy: Guesses | int) -> bool:
+    return isinstance(strategy, Range)
+
+
+def _detail(synthesizer: Synthesizer, model: Model, n_datasets: int) -> float:
+    """Return over what width, on the model's scale, prior or likelihood of a value change.
+
+    The prior over a residual standard deviation σ, without the record: an outlier makes it what it
+    is with it. The information of a release of m datasets about a record's value is about
+    m (h/2 + z²/n)/σ² of its leverage h and standardised residual z.
+    """
+    if not any(own.in_response_units for own in model.regression.distribution.auxiliary):
+        return 1.0
+
+    def found() -> tuple[float, float]:
+        design = synthesizer.refits.design(model, None)
+        weights = np.exp(model.posterior.log_weights)
+        coefficients = np.tensordot(weights, model.posterior.coefficients, 1)[:, 0]
+        y = model.regression.on_model_scale(synthesizer.columns[model.response])
+        residual = y - design @ coefficients
+        largest = max(float(np.abs(residual).max()), 1e-300)  # whose square may be no number
+        sd = largest * float(np.sqrt(np.mean((residual / largest) ** 2)))
+        least = max(_SMALLEST * float(np.ptp(y)), 1e-300)
+        sd = max(sd, least)
+        leverage = (np.linalg.qr(design)[0] ** 2).sum(axis=1)
+        squares = (residual / sd) ** 2 / len(y)
+        gone = float((squares / np.maximum(1.0 - leverage, _LEAST_LEFT)).max())
+        without = sd * float(np.sqrt(max(1.0 - gone, 0.0)))
+        return max(without, least), float((leverage / 2 + squares).max())
+
+    sd, information = synthesizer.memory.recall(f"detail of {model.response}", found)
+    return sd / float(np.sqrt(1.0 + n_datasets * information))

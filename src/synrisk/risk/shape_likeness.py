@@ -1,0 +1,106 @@
+"""Whether a dataset departs from its models' normal errors as the confidential data do.
+
+Every sample departs by chance from the model that it came from, and real data depart by more. A
+dataset that the models drew knows nothing of how the confidential data do: only their parameters
+were learnt. One that was made of the records, however shuffled and blurred, does.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+from scipy.special import ndtr
+
+from synrisk.base.arrays import FloatArray
+from synrisk.base.seeds import stream
+from synrisk.fitting import whitening
+from synrisk.risk.value_steps import is_heaped, spread_out
+from synrisk.synthesis.release import Released
+from synrisk.synthesis.synthesizer import Synthesizer
+
+_N_ALONE, _N_PAIRED = 12, 5  # waves over a variable's distribution, and over each of a pair's
+_MOST_VARIABLES = 6
+
+
+def likeness(synthesizer: Synthesizer, dataset: Released) -> float | None:
+    """Return the sum over rows of how they depart in the records' direction, standardised.
+
+    Departures are waves √2 cos(πkw) of w = Φ(z), the standardised residuals z. What other
+    parameters would change is taken out. If the models drew the rows the sum is standard normal,
+    whatever the records are. None where no model is normal or rows are too few.
+    """
+    theirs = synthesizer.memory.recall("waves", lambda: _mean_waves(synthesizer))
+    rows = _waves(synthesizer, dataset)
+    if theirs is None or rows is None:
+        return None
+    waves, scores = rows
+    # No BLAS: its threads wait for one another on a busy machine.
+    gram = np.einsum("ij,ik->jk", scores, scores)
+    if len(waves) <= 2 * scores.shape[1] or not np.isfinite(gram).all():
+        return None
+    basis = whitening(gram)
+    slopes = basis @ (basis.T @ np.einsum("ij,ik->jk", scores, waves))
+    direction = theirs[0] - theirs[1] @ slopes
+    along = np.einsum("ij,j->i", waves, direction)
+    along -= np.einsum("ij,j->i", scores, slopes @ direction)
+    size = float(along @ along)
+    return float(along.sum()) / math.sqrt(size) if size > 0.0 else None
+
+
+def _mean_waves(synthesizer: Synthesizer) -> tuple[FloatArray, FloatArray] | None:
+    """Return the means of the records' waves and scores."""
+    of_records = _waves(synthesizer, None)
+    if of_records is None:
+        return None
+    return of_records[0].mean(axis=0), of_records[1].mean(axis=0)
+
+
+def _waves(
+    synthesizer: Synthesizer, dataset: Released | None
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return the waves of rows or records, and the scores of the parameters."""
+    by_variable: list[FloatArray] = []
+    scores: list[FloatArray] = []
+    for model in synthesizer.models:
+        # Coarsely rounded errors depart in the same way, of rows and of records.
+        if not model.regression.distribution.exact or len(by_variable) == _MOST_VARIABLES:
+            continue
+        draws = model.posterior
+        weights = np.exp(draws.log_weights)
+        columns = synthesizer.columns if dataset is None else dataset.columns
+        values = columns[model.regression.response].astype(np.float64)
+        if dataset is not None:
+            if is_heaped(values).any():  # brought to bounds, it departs from any model
+                return None
+            values = spread_out(values[:0], values, stream(0, "ties"))[1]
+        with np.errstate(all="ignore"):
+            y = model.regression.on_model_scale(values)
+        design = synthesizer.refits.design(model, dataset)
+        mean = design @ np.tensordot(weights, draws.coefficients, 1)[:, 0]
+        with np.errstate(all="ignore"):
+            y = np.where(np.isfinite(y), y, mean)  # spread out to where there is no logarithm
+            z = (y - mean) / float(weights @ draws.auxiliary[:, 0])
+        if not np.isfinite(z).all():
+            return None
+        scores += [z[:, None] * design, (z * z - 1.0)[:, None]]
+        by_variable.append(_cosines(np.pi * ndtr(z)))
+    if not by_variable:
+        return None
+    waves = list(by_variable)
+    for one, other in combinations(by_variable, 2):
+        product = one[:, :_N_PAIRED, None] * other[:, None, :_N_PAIRED]
+        waves.append(product.reshape(len(product), -1))
+    return np.concatenate(waves, axis=1), np.concatenate(scores, axis=1)
+
+
+def _cosines(turn: FloatArray) -> FloatArray:
+    """Return √2 cos(k·turn) for k from 1, each from the two before."""
+    found = np.empty((len(turn), _N_ALONE))
+    before, now = np.ones(len(turn)), np.cos(turn)
+    twice = 2.0 * now
+    for k in range(_N_ALONE):
+        found[:, k] = now
+        before, now = now, twice * now - before
+    return math.sqrt(2.0) * found
