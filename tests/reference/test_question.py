@@ -169,3 +169,43 @@ def test_a_logarithm_is_laid_out_on_its_scale_and_judged_on_the_variables_own():
         assert found.loc[i, "before"] == pytest.approx(prior[near].sum(), abs=1e-8)
         after = posterior[near].sum() / posterior.sum()
         assert found.loc[i, "after"] == pytest.approx(after, abs=1e-8)
+
+
+def test_a_variable_of_few_values_is_guessed_among_these():
+    """Everybody else's records show which there are; the model, of any number, weighs them."""
+    n, m, i = 30, 2, 4
+    rng = np.random.default_rng(8)
+    x = rng.normal(size=n)
+    y = np.array([1.0, 2.5, 4.0])[np.digitize(x + rng.normal(size=n), [-0.5, 0.7])]
+    data = pd.DataFrame({"x": x, "y": y})
+    fitted = sr.fit(sr.Regression("y ~ x"), data, prior=REFERENCE, seed=SECRET)
+    release = fitted.synthesize(m, seed=SECRET + 1)
+    risk = sr.attribute_risk(fitted, release, diagnostics=False)
+    assert any("the few values that it takes" in str(note) for note in risk.notes)
+    rest = np.arange(n) != i
+    values, widths = np.array([1.0, 2.5, 4.0]), np.array([1.5, 1.5, 1.5])
+    rows = np.broadcast_to([1.0, x[i]], (3, 2))
+    stacks = [(with_one(one["x"]), one["y"].to_numpy()) for one in release]
+    alone, log_l = log_likelihood(with_one(x[rest]), y[rest], stacks, rows, values)
+    p = np.exp(alone) * widths
+    prior = 0.9 * p / p.sum() + 0.1 / 3
+    posterior = prior * np.exp(log_l)
+    at = np.flatnonzero(values == y[i])[0]
+    found = risk.records.loc[i]
+    assert found["before"] == pytest.approx(prior[at], abs=1e-9)
+    assert found["after"] == pytest.approx(posterior[at] / posterior.sum(), abs=1e-9)
+    every = sr.attribute_risk(fitted, release, guesses=sr.Range(60), diagnostics=False)
+    assert every.considered("y") is not None
+    assert risk.considered("y") is None
+
+
+def test_a_value_of_one_person_alone_does_not_make_few_values_a_range():
+    y = np.repeat([1.0, 2.0, 3.0], 20)
+    y[0] = 9.5
+    data = pd.DataFrame({"y": y, "z": np.arange(60) + 0.5})
+    fitted = sr.fit(sr.Regression("y ~ 1"), data[["y"]], seed=SECRET)
+    risk = sr.attribute_risk(fitted, fitted.synthesize(), diagnostics=False)
+    assert risk.records["n_guesses"].eq(4).all()
+    continuous = sr.fit(sr.Regression("z ~ 1"), data[["z"]], seed=SECRET)
+    risk = sr.attribute_risk(continuous, continuous.synthesize(), diagnostics=False)
+    assert risk.records["n_guesses"].gt(50).all()

@@ -283,7 +283,10 @@ def _of_range(source: Source, axis: int, rules: DisclosureRules) -> list[str]:
     ends = ""
     if not rules.sharing:
         ends = f", about {number(grid.values.min())} to {number(grid.values.max())}"
-    lines = [f"Every value in a range, the same for every person{ends}."]
+    every = "Every value in a range"
+    if drawn.labels.families[axis].is_continuous and grid.log_widths is None:
+        every = "The few values that the variable takes"
+    lines = [f"{every}, the same for every record{ends}."]
     near = question.tolerances[name].words(drawn.labels.families[axis]) if question else ""
     lines.append(f"A value counts as learnt {f'{near} of the truth' if near else 'exactly'}.")
     return lines

@@ -129,7 +129,8 @@ class Question:
             return None
         k = synthesizer.plan.synthesized.index(name)
         target = self._target(synthesizer, k, np.zeros(1, dtype=np.int64), n_datasets)
-        return None if target.is_whole else strategy.span(target)
+        listed = target.is_whole or strategy.few_values(target) is not None
+        return None if listed else strategy.span(target)
 
     def within(self, factor: float) -> Question:
         """Return the question with other tolerances, so many times the present ones."""

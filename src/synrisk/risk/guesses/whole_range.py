@@ -34,6 +34,9 @@ _MOST_NODES, _MOST_VALUES = {1: 400, 2: 120, 3: 30, 4: 16}, {1: 100, 2: 60, 3: 2
 _FEW = 10
 _BLOCKS_A_ROOT = 4.0  # of counts, whose spread grows as their root: half a standard deviation each
 _COARSE_BLOCKS = 4.0  # times as many would be wanted: two standard deviations each
+# A continuous variable with so few values, each of several people, has no others: everybody else's
+# records say so.
+_FEW_VALUES, _PEOPLE_A_VALUE, _NEARLY_ALL = 50, 5, 0.9
 
 
 @dataclass(frozen=True)
@@ -42,13 +45,15 @@ class Range(Guesses):
 
     From the smallest to the largest confidential value and a part of that span beyond, on the
     model's scale (the logarithm where the model is of that); of counts from 0; of a factor every
-    level. A declared range (``types={"Income": (0, 500_000)}``, or `within`) says nothing about
-    anybody, and is better. The guesses integrate a density: `n` changes how exactly, not what.
+    level; of a number that takes few values, each of several people, these. A declared range
+    (``types={"Income": (0, 500_000)}``, or `within`) says nothing about anybody, and is better. The
+    guesses integrate a density: `n` changes how exactly, not what.
 
     Parameters
     ----------
     n
-        The number of guesses of a continuous variable; None takes as many as are needed.
+        The number of guesses of a continuous variable; None takes as many as are needed, or the
+        few values that it takes.
     margin
         The part of the span beyond the data on either side.
     within
@@ -72,7 +77,7 @@ class Range(Guesses):
 
     def width(self, target: Target) -> int:
         """Return the number of guesses a record."""
-        every = target.family.all_values(target.variable)
+        every = self.few_values(target)
         if every is not None:
             return len(every)
         if not target.is_whole:
@@ -82,9 +87,11 @@ class Range(Guesses):
 
     def grid(self, target: Target) -> Grid:
         """Lay out the guesses."""
-        every = target.family.all_values(target.variable)
+        every = self.few_values(target)
         if every is not None:
-            return _listed(every, target)
+            return _listed(
+                every, target, self._notes(target) if target.family.is_continuous else ()
+            )
         if not target.is_whole:
             return self._continuous(target)
         first, last = self._whole_ends(target)
@@ -95,6 +102,23 @@ class Range(Guesses):
         grid = _blocks(first, last, n_blocks, target, self._notes(target))
         wanted = self._wanted_blocks(target, first, last)
         return replace(grid, is_coarse=_COARSE_BLOCKS * n_blocks < wanted)
+
+    def _every(self, values: FloatArray, target: Target) -> Grid:
+        if not target.family.is_continuous:
+            return _listed(values, target)
+        declared = self.declared(target)
+        if declared is not None:
+            _refuse_outside(target, declared)
+        return _listed(values, target, self._notes(target))
+
+    def few_values(self, target: Target) -> FloatArray | None:
+        """Return every value there is: all levels, or the few that a continuous variable takes."""
+        if not target.family.is_continuous or self.n is not None:
+            return target.family.all_values(target.variable)
+        values, n_people = np.unique(target.everybody, return_counts=True)
+        few = 2 <= len(values) <= min(_FEW_VALUES, target.n_records / _PEOPLE_A_VALUE)
+        of_several = n_people[n_people > 1].sum() >= _NEARLY_ALL * target.n_records
+        return values if few and of_several else None
 
     def declared(self, target: Target) -> tuple[float, float] | None:
         """Return the range that somebody declared, or None."""
@@ -108,6 +132,13 @@ class Range(Guesses):
         return float(low), float(high)
 
     def _notes(self, target: Target) -> tuple[Note, ...]:
+        if target.family.is_continuous and self.few_values(target) is not None:
+            note = for_anyone(
+                f"The guesses for {target.name} are the few values that it takes in the "
+                "confidential data, though its model is of any number: everybody else's records "
+                "show that there are no others. Range(n) considers every number."
+            )
+            return (note,)
         if self.declared(target) is not None:
             return (for_anyone(f"The range of guesses for {target.name} is a declared one."),)
         note = for_anyone(
@@ -239,7 +270,8 @@ def _reached(target: Target, inside: float, end: float) -> float:
 
 def _listed(values: FloatArray, target: Target, notes: tuple[Note, ...] = ()) -> Grid:
     """Return a grid of the same values for all records."""
-    truth = np.searchsorted(values, target.truth - 0.5 * target.family.grid_step)
+    step = 0.0 if target.family.is_continuous else target.family.grid_step
+    truth = np.searchsorted(values, target.truth - 0.5 * step)
     table = np.repeat(values[None], len(target.truth), axis=0)
     table[np.arange(len(table)), truth] = target.truth
     return Grid(
