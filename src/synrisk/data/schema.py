@@ -189,6 +189,19 @@ def as_real_numbers(values: pd.Series[Any]) -> tuple[FloatArray, int]:
     return np.full(len(values), np.nan), int(known.sum())
 
 
+def common_codes(one: pd.Series[Any], other: pd.Series[Any]) -> tuple[IntArray, IntArray]:
+    """Return two columns as codes that are equal where their values are; −1 for a gap."""
+    parts = []
+    for column in (one, other):
+        numbers, n_text = as_real_numbers(column)
+        text = column.astype(str).where(column.notna())
+        parts.append(text.astype(object) if n_text else pd.Series(numbers))
+    if parts[0].dtype != parts[1].dtype:
+        parts = [column.astype(str).where(column.notna()) for column in (one, other)]
+    codes = pd.factorize(pd.concat(parts, ignore_index=True))[0].astype(np.int64)
+    return codes[: len(one)], codes[len(one) :]
+
+
 def equal_rows(one: pd.Series[Any], other: pd.Series[Any], *, rtol: float = 0.0) -> BoolArray:
     """Tell in which rows two columns hold the same, whatever their types are.
 

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
+import pandas as pd
 from scipy.special import bdtrc, ndtr
 
 from synrisk.base.arrays import BoolArray, FloatArray, IntArray
@@ -135,12 +136,12 @@ def _ways(synthesizer: Synthesizer) -> list[tuple[Compared, _Way]]:
     cells = recall("space of cells", lambda: Space.of(synthesizer, in_cells=True))
     ways: list[tuple[Compared, _Way]] = []
     if space is not None:
-        ways.append(("nearest", space.nearness))
+        ways.append(("nearest", partial(space.nearness, synthesizer)))
     if cells is not None:
-        ways.append(("within cells", cells.nearness))
+        ways.append(("within cells", partial(cells.nearness, synthesizer)))
     ways.append(("own record", partial(nearness_to_own, synthesizer)))
     if space is not None:
-        ways.append(("moved", space.moved))
+        ways.append(("moved", partial(space.moved, synthesizer)))
     return ways
 
 
@@ -300,7 +301,8 @@ def _joined(parts: Sequence[Released], n_rows: int) -> Released:
         name: np.concatenate([part.columns[name] for part in parts])[:n_rows]
         for name in parts[0].columns
     }
-    return Released(parts[0].frame, columns, np.ones(n_rows, dtype=bool))
+    frame = pd.concat([part.frame[part.kept] for part in parts], ignore_index=True)
+    return Released(frame.iloc[:n_rows], columns, np.ones(n_rows, dtype=bool))
 
 
 def _repeated_values(synthesizer: Synthesizer, release: Sequence[Released]) -> list[Closeness]:

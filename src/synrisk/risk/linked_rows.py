@@ -1,4 +1,8 @@
-"""Rows that stand for a record: whether they hold more of it than the model would give them."""
+"""Rows that stand for a record: whether they hold more of it than the model would give them.
+
+Where columns that are released as they are tell a record only among a few, groups of rows are
+compared with groups of records: by the sums of what they miss their model's mean by.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pandas as pd
 from scipy.special import bdtrc, ndtr, ndtri, stdtr
 
 from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.base.seeds import stream
 from synrisk.fitting import whitening
 from synrisk.models.families import Family
+from synrisk.risk.row_groups import Groups, groupings
 from synrisk.synthesis.fitted_model import Model
 from synrisk.synthesis.release import Released
 from synrisk.synthesis.synthesizer import Synthesizer
@@ -26,6 +30,7 @@ _N_CHANCES = 20  # draws over which chance agreement is averaged
 _N_PERMUTED = 10_000
 _N_RESPONSES = 30  # over which a row's information is averaged
 _MOST_PERMUTED_ROWS = 200_000_000
+_LEAST_LEFT = 1e-12  # of the residuals, beside what other parameters would change
 
 
 @dataclass(frozen=True)
@@ -80,8 +85,11 @@ class Residuals:
 
     Attributes
     ----------
+    n_groups
+        The number of groups of rows and records that are compared: as many as rows where each
+        stands for one record; 0 in files of earlier versions.
     correlation
-        Of the residuals of rows with those of their records.
+        Of the residuals of rows with those of their records; of groups, of their sums.
     z
         In standard deviations of chance.
     p_larger
@@ -97,6 +105,7 @@ class Residuals:
     z: float
     p_larger: float
     tail: float
+    n_groups: int = 0
 
     @property
     def are_too_alike(self) -> bool:
@@ -108,9 +117,12 @@ class Residuals:
         """What is wrong, in plain words."""
         if not self.are_too_alike:
             return None
+        whom = "that they stand for"
+        if 0 < self.n_groups < self.n_rows:
+            whom = "with the same values of what is released as it is"
         return (
             f"Rows of dataset {self.dataset} miss the mean of {self.variable} as the confidential "
-            f"records do that they stand for (their residuals have the correlation "
+            f"records do {whom} (their residuals have the correlation "
             f"{self.correlation:.2f}, {self.z:.1f} standard deviations of chance): were they "
             "copied in part? The risk does not see that."
         )
@@ -123,13 +135,15 @@ def compare_rows(
     agreements: list[Agreement] = []
     residuals: list[Residuals] = []
     for number, dataset in enumerate(release, 1):
-        records, rows = linked(synthesizer, dataset)
-        for model in synthesizer.models if len(rows) else ():
-            family = model.regression.distribution
-            if not family.is_continuous:
-                agreements.append(_agreement(synthesizer, model, number, dataset, records, rows))
-            if not family.is_classification:
-                residuals += _residuals(synthesizer, model, number, dataset, records, rows)
+        for groups in groupings(synthesizer, dataset):
+            # Where few rows have a record of their own, only groups of them tell.
+            pairs = groups.pairs() if groups.name_most else None
+            for model in synthesizer.models:
+                family = model.regression.distribution
+                if pairs is not None and not family.is_continuous:
+                    agreements.append(_agreement(synthesizer, model, number, dataset, *pairs))
+                if pairs is None or not family.is_classification:
+                    residuals += _residuals(synthesizer, model, number, dataset, groups)
     tail = _LEVEL / max(len(agreements) + len(residuals), 1)
     return (
         tuple(replace(agreement, tail=tail) for agreement in agreements),
@@ -185,47 +199,72 @@ def _if_permuted(values: FloatArray, truth: FloatArray) -> tuple[float, float]:
 
 
 def _residuals(
-    synthesizer: Synthesizer,
-    model: Model,
-    number: int,
-    dataset: Released,
-    records: IntArray,
-    rows: IntArray,
+    synthesizer: Synthesizer, model: Model, number: int, dataset: Released, groups: Groups
 ) -> list[Residuals]:
-    """Correlate the residuals of rows with those of their records; none where rows are too few.
-
-    What other parameters would change is taken out of both: then they share nothing under the
-    model, and the correlation of normal residuals is Student's.
-    """
+    """Correlate the residuals of rows with those of their records, by linear predictor."""
     name, refits = model.regression.response, synthesizer.refits
-    design = refits.design(model, dataset)[rows]
-    own, weight = _standardised_residuals(model, design, dataset.columns[name][rows])
-    theirs = synthesizer.memory.recall(
+    design = refits.design(model, dataset)
+    own, weight = _standardised_residuals(model, design, dataset.columns[name])
+    theirs, _ = synthesizer.memory.recall(
         f"residuals of {name}",
         lambda: _standardised_residuals(
             model, refits.design(model, None), synthesizer.columns[name]
-        )[0],
-    )[records]
-    known = np.isfinite(own) & np.isfinite(theirs) & np.isfinite(weight)
-    own, theirs, columns = own[known], theirs[known], weight[known, None] * design[known]
-    with np.errstate(over="ignore", invalid="ignore"):
+        ),
+    )
+    rng = stream(0, "release check", dataset=number, variable=name)
+    found = (
+        _correlation(model, own[:, k], theirs[:, k], weight[:, [k]] * design, groups, rng)
+        for k in range(own.shape[1])
+    )
+    return [
+        Residuals(name, number, len(groups.rows), *one, _LEVEL, groups.n_groups)
+        for one in found
+        if one is not None
+    ]
+
+
+def _correlation(
+    model: Model,
+    own: FloatArray,
+    theirs: FloatArray,
+    columns: FloatArray,
+    groups: Groups,
+    rng: np.random.Generator,
+) -> tuple[float, float, float] | None:
+    """Return a correlation, z and the probability of one as large; None of too few groups.
+
+    Sums over the rows of a group, divided by the root of their number, have variance one whatever
+    the number. What other parameters would change is taken out of rows and records: then they share
+    nothing under the model, and the correlation of normal residuals is Student's.
+    """
+    with np.errstate(all="ignore"):
+        by_group = groups.sums_of_rows(np.column_stack([own, columns]))
+        parts = by_group[:, 0], groups.sums_of_records(theirs)
+        known = np.isfinite(by_group).all(axis=1) & np.isfinite(parts[1])
+        columns = by_group[known, 1:]
         gram = columns.T @ columns
         if not np.isfinite(gram).all():
-            return []
+            return None
         basis = whitening(gram)
-        left = [part - columns @ (basis @ (basis.T @ (columns.T @ part))) for part in (own, theirs)]
+        left = [
+            part[known] - columns @ (basis @ (basis.T @ (columns.T @ part[known])))
+            for part in parts
+        ]
         size = math.sqrt(float(left[0] @ left[0]) * float(left[1] @ left[1]))
-    df = len(own) - basis.shape[1] - 1
-    if df < 1 or not 0.0 < size < math.inf:
-        return []
+    df = int(known.sum()) - basis.shape[1] - 1
+    # What is left of groups that the predictors tell apart is rounding.
+    least = _LEAST_LEFT * math.sqrt(
+        float(parts[0][known] @ parts[0][known]) * float(parts[1][known] @ parts[1][known])
+    )
+    if df < 1 or not least < size < math.inf:
+        return None
     correlation = min(max(float(left[0] @ left[1]) / size, -1.0), 1.0)
     t = correlation * math.sqrt(df / max(1.0 - correlation**2, 1e-300))
     p_larger = float(stdtr(df, -t))
     z = -float(ndtri(p_larger)) if p_larger > 0.0 else math.sqrt(df) * correlation
     if not model.regression.distribution.exact and p_larger < _LEVEL:
-        rng = stream(0, "release check", dataset=number, variable=name)
         p_larger = max(p_larger, _permuted_tail(left[0], left[1], rng))
-    return [Residuals(name, number, len(own), correlation, z, p_larger, _LEVEL)]
+    return correlation, z, p_larger
 
 
 def _standardised_residuals(
@@ -233,8 +272,8 @@ def _standardised_residuals(
 ) -> tuple[FloatArray, FloatArray]:
     """Return residuals in standard deviations, and how much they change with the predictor.
 
-    That is s/√i of the score s and the expected information i of the first linear predictor: for
-    most families (y − mean)/sd.
+    That is s/√i of the score s and the expected information i of each linear predictor: for most
+    families (y − mean)/sd. Both are ``(row, predictor)``.
     """
     family, draws = model.regression.distribution, model.posterior
     weights = np.exp(draws.log_weights)
@@ -243,13 +282,13 @@ def _standardised_residuals(
     y = model.regression.on_model_scale(values.astype(np.float64))
     with np.errstate(all="ignore"):
         eta = design @ coefficients
-        score = family.score(y, eta, auxiliary)[:, 0]
+        score = family.score(y, eta, auxiliary)[:, : eta.shape[1]]  # without that of auxiliaries
         root = np.sqrt(_expected_information(family, eta, auxiliary))
         return np.asarray(score / root), np.asarray(root)
 
 
 def _expected_information(family: Family, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
-    """Return each row's information about its first predictor, over responses that are drawn.
+    """Return each row's information about its predictors, over responses that are drawn.
 
     That of the response itself would be a part of the residual: both of a row and of its record,
     which have the same predictors, could be larger on one side than on the other.
@@ -260,11 +299,12 @@ def _expected_information(family: Family, eta: FloatArray, auxiliary: FloatArray
     with contextlib.suppress(ValueError):  # rates beyond NumPy's
         for _ in range(_N_RESPONSES):
             y = family.draw(eta, given, rng).astype(np.float64)
-            found.append(-family.curvature(y, eta, auxiliary)[:, 0, 0])
+            curvature = family.curvature(y, eta, auxiliary)
+            found.append(-np.diagonal(curvature, axis1=1, axis2=2)[:, : eta.shape[1]])
             if len(found) > 1 and np.array_equal(found[0], found[-1]):  # it knows no response
                 return found[0]
         return np.asarray(np.mean(found, axis=0))
-    return np.full(len(eta), np.nan)
+    return np.full(eta.shape, np.nan)
 
 
 def _permuted_tail(own: FloatArray, theirs: FloatArray, rng: np.random.Generator) -> float:
@@ -274,29 +314,6 @@ def _permuted_tail(own: FloatArray, theirs: FloatArray, rng: np.random.Generator
     found = own @ theirs
     least = found - 1e-9 * abs(found)
     return float(np.mean([own @ rng.permutation(theirs) >= least for _ in range(_N_PERMUTED)]))
-
-
-def linked(synthesizer: Synthesizer, dataset: Released) -> tuple[IntArray, IntArray]:
-    """Return the records, and the rows that stand for them.
-
-    By columns that are not synthesized, where these name most rows' record; else by place, where
-    there are as many rows as records; else there are none.
-    """
-    kept = [n for n in synthesizer.plan.columns if n not in synthesizer.plan.synthesized]
-    n_rows = len(dataset.columns[synthesizer.plan.synthesized[0]])
-    if kept:
-        keys = [f"key{k}" for k in range(len(kept))]
-        own, released = (
-            pd.DataFrame({key: of[name] for key, name in zip(keys, kept, strict=True)})
-            for of in (synthesizer.columns, dataset.columns)
-        )
-        own = own.assign(place=np.arange(len(own))).drop_duplicates(keys, keep=False)
-        places = released.merge(own, how="left", on=keys)["place"].fillna(-1).to_numpy(np.int64)
-        rows = np.flatnonzero(places >= 0)
-        if 2 * len(rows) >= n_rows:
-            return places[rows], rows
-    places = np.arange(n_rows if n_rows == synthesizer.n_records else 0)
-    return places, places
 
 
 def _chance(

@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from scipy.spatial import cKDTree
 
 from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.base.seeds import stream
 from synrisk.data.schema import Columns, Factor
 from synrisk.models.plan import Regression
+from synrisk.risk.row_groups import Codes, kept_codes
 from synrisk.risk.value_steps import is_heaped, spread_out
 from synrisk.synthesis.release import Released
 from synrisk.synthesis.synthesizer import Synthesizer
@@ -46,7 +48,8 @@ class Space:
     regressions
         Of the numbers; these are taken as the models take them, and drawn together at both ends.
     cells
-        The columns within whose levels rows are compared; none for all together.
+        The columns within whose values rows are compared, synthesized levels and what is released
+        as it is; none for all together.
     middle, spread
         asinh((number − middle)/spread) is a coordinate.
     records
@@ -72,14 +75,14 @@ class Space:
             if not isinstance(variables[regression.response], Factor)
             and np.ptp(columns[regression.response]) > 0
         )
-        cells = _cells_of(synthesizer) if in_cells else ()
+        cells = _cells_of(synthesizer) if in_cells else {}
         if not regressions or in_cells != bool(cells):
             return None
         values = [columns[one.response].astype(np.float64) for one in regressions]
-        codes = [columns[name].astype(np.float64) for name in cells]
+        codes = [codes.astype(np.float64) for codes in cells.values()]
         _, first = np.unique(np.column_stack([*values, *codes]), axis=0, return_index=True)
         start = np.zeros(len(regressions))
-        space = cls(regressions, cells, start, start + 1.0, columns, first)
+        space = cls(regressions, tuple(cells), start, start + 1.0, columns, first)
         plain = space._numbers(np.column_stack(values))
         space = replace(space, middle=np.median(plain, axis=0), spread=_spread(plain))
         return space._farthest_first()
@@ -93,13 +96,17 @@ class Space:
         away = np.asarray(cKDTree(points).query(points, k=[k])[0])[:, 0]
         return replace(self, positions=self.positions[np.argsort(-away, kind="stable")])
 
-    def nearness(self, dataset: Released, number: int) -> list[Nearness]:
+    def nearness(self, synthesizer: Synthesizer, dataset: Released, number: int) -> list[Nearness]:
         """Return how near each record's nearest row is; nothing where rows are too few."""
         own, rows, at = self._values(dataset, number)
-        places = _apart(self.cells, self.records, dataset.columns, self.positions, at)
+        codes = _codes(synthesizer, dataset)
+        cells = [codes[name] for name in self.cells if name in codes]
+        if len(cells) < min(len(self.cells), 1):
+            return []
+        places = _apart(cells, self.positions, at) if cells else None
         return self._nearest(own, rows, places, self.positions, at)
 
-    def moved(self, dataset: Released, number: int) -> list[Nearness]:
+    def moved(self, _: Synthesizer, dataset: Released, number: int) -> list[Nearness]:
         """Return the same once records have been given the rows' mean and width, column by column.
 
         A release that shifts and stretches everybody is at everybody's place after that.
@@ -209,28 +216,41 @@ def _spread(values: FloatArray) -> FloatArray:
     return np.where(np.isfinite(spread) & (spread > 0), spread, 1.0)
 
 
-def _cells_of(synthesizer: Synthesizer) -> tuple[str, ...]:
-    """Return the columns of levels by which cells are made: those with few levels first."""
-    variables, columns = synthesizer.schema.variables, synthesizer.columns
-    factors = [n for n in synthesizer.plan.columns if isinstance(variables[n], Factor)]
-    n_levels = {name: len(np.unique(columns[name])) for name in factors}
-    chosen: list[str] = []
+def _codes(synthesizer: Synthesizer, dataset: Released) -> dict[str, Codes]:
+    """Return the columns by which cells may be made, of records and rows."""
+    variables, plan = synthesizer.schema.variables, synthesizer.plan
+    levels = {
+        name: Codes(synthesizer.columns[name], dataset.columns[name])
+        for name in plan.synthesized
+        if isinstance(variables[name], Factor)
+    }
+    return {**levels, **kept_codes(synthesizer, dataset)}
+
+
+def _cells_of(synthesizer: Synthesizer) -> dict[str, IntArray]:
+    """Return the columns by which cells are made, those with few values first, as codes."""
+    variables, data = synthesizer.schema.variables, synthesizer.data
+    codes = {
+        name: pd.factorize(data[name], use_na_sentinel=False)[0].astype(np.int64)
+        for name in (*synthesizer.plan.synthesized, *synthesizer.released_as_is)
+        if name not in synthesizer.plan.synthesized or isinstance(variables[name], Factor)
+    }
+    n_values = {name: int(of.max(initial=-1)) + 1 for name, of in codes.items()}
+    chosen: dict[str, IntArray] = {}
     n_cells = 1
-    for name in sorted(factors, key=lambda one: n_levels[one]):
-        n_cells *= n_levels[name]
-        if n_levels[name] > 1 and n_cells * _LEAST_IN_CELL <= synthesizer.n_records:
-            chosen.append(name)
-    return tuple(chosen)
+    for name in sorted(codes, key=lambda one: n_values[one]):
+        n_cells *= n_values[name]
+        if n_values[name] > 1 and n_cells * _LEAST_IN_CELL <= synthesizer.n_records:
+            chosen[name] = codes[name]
+    return chosen
 
 
 def _apart(
-    cells: Sequence[str], records: Columns, rows: Columns, positions: IntArray, at: IntArray
-) -> tuple[FloatArray, FloatArray] | None:
-    """Return a coordinate that parts the cells; None where there are none."""
-    if not cells:
-        return None
+    cells: Sequence[Codes], positions: IntArray, at: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return a coordinate that parts the cells."""
     both = np.column_stack(
-        [np.concatenate([records[n][positions], rows[n][at]]).astype(np.int64) for n in cells]
+        [np.concatenate([of.records[positions], of.rows[at]]).astype(np.int64) for of in cells]
     )
     _, codes = np.unique(both, axis=0, return_inverse=True)
     place = _APART * codes.ravel().astype(np.float64)

@@ -1,4 +1,4 @@
-"""Rows that stand for a record: how probable it is that the models come as near to it."""
+"""Rows that may stand for a record: how probable it is that the models come as near to it."""
 
 from __future__ import annotations
 
@@ -7,37 +7,57 @@ from scipy.special import chdtrc, ndtr, pdtr
 
 from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.base.seeds import stream
-from synrisk.risk.linked_rows import linked
 from synrisk.risk.nearest_rows import Nearness
+from synrisk.risk.row_groups import groupings
 from synrisk.risk.value_steps import is_heaped, spread_out
 from synrisk.synthesis.fitted_model import Model
 from synrisk.synthesis.release import Released
 from synrisk.synthesis.synthesizer import Synthesizer
 
 _LEAST_P = 1e-300
+_MOST_A_GROUP = 50  # records, and rows: of larger groups the nearest rows are looked at
 
 
 def nearness_to_own(synthesizer: Synthesizer, dataset: Released, number: int) -> list[Nearness]:
     """Return, by variable and for all together, the probability of as near a row.
 
     Given the row's own predictors and the models' mean parameters; of discrete values by a number
-    drawn from what a tie has. Nothing where rows stand for no records.
+    drawn from what a tie has. Of several rows that may stand for a record the nearest one, as
+    probable as it is among so many. Nothing where rows stand for no records.
     """
-    records, rows = linked(synthesizer, dataset)
-    if not len(rows):
-        return []
-    order = np.argsort(_depth(synthesizer)[records], kind="stable")
-    records, rows = records[order], rows[order]
-    of_models = (
-        _of_model(synthesizer, model, dataset, number, records, rows)
-        for model in synthesizer.models
+    found: list[Nearness] = []
+    for groups in groupings(synthesizer, dataset):
+        records, rows = groups.pairs(_MOST_A_GROUP)
+        if not len(rows):
+            continue
+        order = np.argsort(_depth(synthesizer)[records], kind="stable")
+        records, rows = records[order], rows[order]
+        of_models = (
+            _of_model(synthesizer, model, dataset, number, records, rows)
+            for model in synthesizer.models
+        )
+        p_of = [p for p in of_models if p is not None]
+        if len(p_of) > 1:
+            # Fisher's: minus twice the sum of logs of as many uniform numbers.
+            total = -2.0 * np.sum([np.log(np.maximum(p, _LEAST_P)) for p in p_of], axis=0)
+            p_of.append(np.asarray(chdtrc(2.0 * len(p_of), total)))
+        found += [_nearest(p, records, rows) for p in p_of]
+    return found
+
+
+def _nearest(p: FloatArray, records: IntArray, rows: IntArray) -> Nearness:
+    """Return the least probable of each record's rows, as probable as it is among them."""
+    _, first, which, n_rows = np.unique(
+        records, return_index=True, return_inverse=True, return_counts=True
     )
-    found = [p for p in of_models if p is not None]
-    if len(found) > 1:
-        # Fisher's: minus twice the sum of logs of as many uniform numbers.
-        total = -2.0 * np.sum([np.log(np.maximum(p, _LEAST_P)) for p in found], axis=0)
-        found.append(np.asarray(chdtrc(2.0 * len(found), total)))
-    return [Nearness(p, rows, records) for p in found]
+    if len(first) == len(records):
+        return Nearness(p, rows, records)
+    by_record = np.lexsort((p, which))
+    least = by_record[np.cumsum(n_rows) - n_rows]
+    order = np.argsort(first)  # those first that stand out
+    least, n = least[order], n_rows[order]
+    among = -np.expm1(n * np.log1p(-np.minimum(p[least], 1.0 - 1e-15)))
+    return Nearness(among, rows[least], records[least])
 
 
 def _of_model(
@@ -48,21 +68,25 @@ def _of_model(
     records: IntArray,
     rows: IntArray,
 ) -> FloatArray | None:
+    """Return for pairs of a record and a row how probable it is that the model comes as near."""
     name, regression = model.regression.response, model.regression
     rng = stream(0, "own records", dataset=number, variable=name)
-    own = synthesizer.columns[name][records].astype(np.float64)
-    theirs = dataset.columns[name][rows].astype(np.float64)
-    eta, auxiliary = _predictors(model, synthesizer.refits.design(model, dataset)[rows])
+    own = synthesizer.columns[name].astype(np.float64)
+    theirs = dataset.columns[name].astype(np.float64)
+    eta, auxiliary = _predictors(model, synthesizer.refits.design(model, dataset))
     with np.errstate(all="ignore"):
         if regression.distribution.identity_link:
-            heaped = is_heaped(theirs)
+            heaped = is_heaped(theirs)[rows]
             theirs = spread_out(own, theirs, rng)[1]
-            truth, drawn = (regression.on_model_scale(part) for part in (own, theirs))
-            mean, away = eta[:, 0], np.abs(drawn - truth)
+            truth = regression.on_model_scale(own)[records]
+            drawn = regression.on_model_scale(theirs)[rows]
+            mean, away = eta[rows, 0], np.abs(drawn - truth)
             ends = ((truth + sign * away - mean) / auxiliary[0] for sign in (1.0, -1.0))
             upper, lower = map(ndtr, ends)
             p = np.where(heaped, 1.0, upper - lower)  # the model knows no bound
-        elif regression.distribution.is_ordered and not regression.distribution.is_classification:
+            return _probability(p)
+        own, theirs, eta = own[records], theirs[rows], eta[rows]
+        if regression.distribution.is_ordered and not regression.distribution.is_classification:
             if regression.distribution.name != "poisson":
                 return None
             rate, away = np.exp(eta[:, 0]), np.abs(theirs - own)
@@ -77,6 +101,10 @@ def _of_model(
             agree = np.exp(regression.distribution.log_density(own, eta, given))
             u = rng.random(len(rows))
             p = np.where(theirs == own, u * agree, agree + u * (1.0 - agree))
+    return _probability(p)
+
+
+def _probability(p: FloatArray) -> FloatArray:
     return np.where(np.isfinite(p), np.clip(p, 0.0, 1.0), 1.0)
 
 

@@ -21,7 +21,7 @@ from synrisk.base.arrays import IntArray
 from synrisk.base.cache import Memory
 from synrisk.base.errors import DisclosureError
 from synrisk.base.messages import either, toml_text
-from synrisk.data.schema import Factor, as_real_numbers, equal_rows
+from synrisk.data.schema import Factor, as_real_numbers, common_codes, equal_rows
 from synrisk.synthesis.confidential import Confidential
 from synrisk.synthesis.flexible_prediction import flexible_relations
 from synrisk.synthesis.identifiers import is_row_counter
@@ -181,22 +181,14 @@ def _is_telling(column: pd.Series[Any]) -> bool:
 
 def _overlap(confidential: Confidential, released: Released, name: str) -> float:
     """Return the share of a released column's values that are those of different records."""
-    own = pd.factorize(pd.concat([_keys(confidential.data[name]), _keys(released.frame[name])]))[0]
-    n = confidential.n_records
-    known = own[n:][own[n:] >= 0]
-    if not len(known):
+    ours, theirs = common_codes(confidential.data[name], released.frame[name])
+    theirs = theirs[theirs >= 0]
+    if not len(theirs):
         return 0.0
-    size = int(own.max()) + 1
-    ours, theirs = (
-        np.bincount(own[:n][own[:n] >= 0], minlength=size),
-        np.bincount(known, minlength=size),
-    )
-    return float(np.minimum(ours, theirs).sum() / len(known))
-
-
-def _keys(column: pd.Series[Any]) -> pd.Series[Any]:
-    numbers, n_text = as_real_numbers(column)
-    return column.astype(str).where(column.notna()) if n_text else pd.Series(numbers)
+    ours = ours[ours >= 0]
+    size = int(max(ours.max(initial=-1), theirs.max())) + 1
+    shared = np.minimum(np.bincount(ours, minlength=size), np.bincount(theirs, minlength=size))
+    return float(shared.sum() / len(theirs))
 
 
 def _refuse_undeclared(confidential: Confidential, release: Sequence[Released]) -> None:

@@ -68,7 +68,7 @@ def test_nearness_of_honest_releases_is_uniform(n_columns):
     space = Space.of(synthesizer)
     p = []
     for number, dataset in enumerate(read_release(synthesizer, synthesizer.synthesize(10, seed=2))):
-        (near,) = space.nearness(dataset, number)
+        (near,) = space.nearness(synthesizer, dataset, number)
         p.append(near.p)
     # Rows' density bends: the share of small ones is right to a tenth, whose sd is 0.0007 and less.
     for threshold in (0.001, 0.01, 0.1):
@@ -275,7 +275,7 @@ def test_cells_are_apart():
     synthesizer = sr.fit([sr.Regression("a ~ g"), sr.Regression("b ~ a")], data, seed=1)
     space = Space.of(synthesizer, in_cells=True)
     other = data.assign(g=np.repeat(["q", "p"], 200))  # everybody in the wrong cell
-    (near,) = space.nearness(read_release(synthesizer, [other])[0], 1)
+    (near,) = space.nearness(synthesizer, read_release(synthesizer, [other])[0], 1)
     assert (near.p < 1e-3).sum() <= 4  # of 400
     groups = np.repeat([1, 0], 200)
     assert (groups[near.row] == np.repeat([0, 1], 200)[near.position]).all()
@@ -359,3 +359,41 @@ def test_closeness_is_saved_and_what_was_before_it_is_read():
     assert [one.is_too_close for one in read.close] == [False, True]
     assert read.failures[0].startswith("In dataset 2, 200 of 300 ")
     assert isinstance(read.close[0], Closeness)
+
+
+# -- groups ----------------------------------------------------------------------------------------
+def in_groups(n, seed):
+    """Two columns beside what tells a record among about ten."""
+    rng = np.random.default_rng([n, seed])
+    x = rng.integers(0, n // 20, n)
+    return two_columns(n, seed).assign(x=x, sex=rng.choice(["f", "m"], n))
+
+
+def test_nearness_within_groups_of_honest_rows_is_uniform():
+    plan = [sr.Regression("a ~ x"), sr.Regression("b ~ a")]
+    found = []
+    for seed in range(5):
+        synthesizer, _ = fitted(400, seed, plan, in_groups)
+        release = [shuffled(one, seed) for one in synthesizer.synthesize(4, seed=seed)]
+        for number, dataset in enumerate(read_release(synthesizer, release)):
+            parts = nearness_to_own(synthesizer, dataset, number)
+            assert len(parts) == 6  # by place and by group: a, b and both
+            found.append(parts[3:])
+    for part in range(3):
+        p = np.concatenate([near[part].p for near in found])
+        # Several records have the same rows, so that numbers go together: 8,000 count for fewer.
+        for threshold in (0.001, 0.01, 0.1):
+            assert np.mean(p < threshold) < threshold + 6 * np.sqrt(threshold / len(p))
+
+
+@pytest.mark.parametrize(("n", "noise"), [(300, 0.01), (2000, 0.01), (2000, 0.05)])
+def test_a_tenth_copied_is_found_in_another_order_by_what_is_kept_beside_it(n, noise):
+    synthesizer, data = fitted(n, 1, [sr.Regression("a ~ x"), sr.Regression("b ~ a")], in_groups)
+    which = np.random.default_rng(1).choice(n, n // 10, replace=False)
+    made = synthesizer.synthesize(1, seed=1)[0]
+    columns = ["a", "b"]
+    made[columns] = with_copies(made[columns], data[columns], which, noise)
+    found = [one for one in closeness(synthesizer, [shuffled(made)]) if one.is_too_close]
+    assert "own record" in {one.compared for one in found}
+    (own,) = [one for one in found if one.compared == "own record"]
+    assert len(set(own.records) & set(which.tolist())) >= 0.5 * len(own.records)

@@ -36,12 +36,71 @@ def test_residuals_of_honest_rows_have_nothing_in_common(family, prior, n, n_pre
         data, formula = sample(n, n_predictors, family, seed)
         regression = sr.Regression(formula, family, prior=prior)
         synthesizer = sr.fit(regression, data, seed=seed, n_draws=200)
-        z.append(checked(synthesizer, synthesizer.synthesize(20, seed=seed)).residuals["z"])
-    z = np.concatenate(z)
+        release = read_release(synthesizer, synthesizer.synthesize(20, seed=seed))
+        z += [row.z for row in compare_rows(synthesizer, release)[1]]
+    z = np.array(z)
     # Of 200: the standard deviation's own is 0.05, the mean's 0.07.
     assert abs(z.std() - 1.0) < 0.2
     assert abs(z.mean()) < 0.3
     assert z.max() < 4.5
+
+
+GROUPED = {
+    "gaussian": sr.Regression("y ~ x", "gaussian"),
+    "skewed": sr.Regression("log(w) ~ x", "gaussian"),
+    "poisson": sr.Regression("k ~ x", "poisson"),
+    "bernoulli": sr.Regression("g ~ x", "bernoulli"),
+    "categorical": sr.Regression("r ~ x", "categorical"),
+}
+
+
+def people_of_cells(n, seed):
+    """Records that kept columns tell among a few; models miss their curve and cells."""
+    rng = np.random.default_rng([5, n, seed])
+    x, region = rng.integers(0, 8, n), rng.choice(list("abc"), n)
+    mean = 0.2 * x + 0.05 * x**2 + 0.5 * (region == "a")
+    return pd.DataFrame(
+        {
+            "x": x,
+            "region": region,
+            "y": mean + rng.exponential(size=n),
+            "w": np.exp(0.3 * mean + rng.standard_t(4, size=n)),
+            "k": rng.poisson(np.exp(0.3 * mean)),
+            "g": np.where(rng.random(n) < 0.2 + 0.1 * x, "u", "v"),
+            "r": rng.choice(["low", "mid", "top"], n, p=[0.5, 0.3, 0.2]),
+        }
+    )
+
+
+@pytest.mark.parametrize("kind", GROUPED)
+def test_groups_of_honest_rows_have_nothing_in_common(kind):
+    """Though records of a group have much: the model misses all of it, and so do its rows."""
+    z = []
+    for seed in range(10):
+        data = people_of_cells(120, seed)[["x", "region", GROUPED[kind].response]]
+        synthesizer = sr.fit(GROUPED[kind], data, seed=seed, n_draws=200)
+        release = read_release(synthesizer, synthesizer.synthesize(20, seed=seed))
+        found = compare_rows(synthesizer, release)[1]
+        z += [row.z for row in found if row.n_groups < row.n_rows]
+    assert len(z) == (400 if kind == "categorical" else 200)
+    # Of 200: the standard deviation's own is 0.05, the mean's 0.07. Those of one release share it.
+    assert abs(np.std(z) - 1.0) < 0.25
+    assert abs(np.mean(z)) < 0.3
+    assert max(z) < 4.5
+
+
+@pytest.mark.parametrize("kind", GROUPED)
+def test_values_that_change_places_within_a_group_are_found(kind):
+    """The records' own values, each with another person of the same region and x."""
+    data = people_of_cells(400, 1)[["x", "region", GROUPED[kind].response]]
+    synthesizer = sr.fit(GROUPED[kind], data, seed=1)
+    mixed = data.sample(frac=1, random_state=1).sort_values(["x", "region"], kind="stable")
+    name, groups = GROUPED[kind].response, ["x", "region"]
+    mixed[name] = mixed.groupby(groups)[name].transform(lambda v: np.roll(v.to_numpy(), 1))
+    found = compare_rows(synthesizer, read_release(synthesizer, [mixed]))[1]
+    grouped = [row for row in found if row.n_groups < row.n_rows]
+    assert any(row.are_too_alike for row in grouped)
+    assert any("with the same values of what is released" in str(row.failure) for row in grouped)
 
 
 def correlated(synthesizer, data, rho, seed):
