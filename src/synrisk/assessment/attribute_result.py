@@ -132,6 +132,8 @@ class AttributeRisk:
     def summary(self, by: str | None = None) -> pd.DataFrame:
         """Return a row for the joint and for each variable, or these for each group of `by`.
 
+        ``prior`` is the mean before the release; ``mean``, ``median``, ``q95`` and ``max`` are of
+        the probability after it, and ``gain_q95`` and ``gain_max`` of what it adds.
         ``share_best`` is the share of records whose truth is the one most probable guess.
         ``release_check`` says whether the release looks as if it came from the model ("passed",
         "failed", "not known"), for the joint also whether rows were copied: see `release_check`.

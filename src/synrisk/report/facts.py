@@ -286,7 +286,7 @@ def _of_range(source: Source, axis: int, rules: DisclosureRules) -> list[str]:
     every = "Every value in a range"
     if drawn.labels.families[axis].is_continuous and grid.log_widths is None:
         every = "The few values that the variable takes"
-    lines = [f"{every}, the same for every record{ends}."]
+    lines = [f"{every}, the same for all {source.rows}{ends}."]
     near = question.tolerances[name].words(drawn.labels.families[axis]) if question else ""
     lines.append(f"A value counts as learnt {f'{near} of the truth' if near else 'exactly'}.")
     return lines

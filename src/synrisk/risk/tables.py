@@ -202,6 +202,7 @@ def _summary(columns: Mapping[str, pd.DataFrame], rows: npt.NDArray[np.bool_]) -
     lines = {}
     for name, frame in columns.items():
         part = frame[rows]
+        gain = part["probability"] - part["prior"]
         lines[name] = {
             "n_records": len(part),
             "prior": part["prior"].mean(),
@@ -209,6 +210,8 @@ def _summary(columns: Mapping[str, pd.DataFrame], rows: npt.NDArray[np.bool_]) -
             "median": part["probability"].median(),
             "q95": part["probability"].quantile(0.95),
             "max": part["probability"].max(),
+            "gain_q95": gain.quantile(0.95),
+            "gain_max": gain.max(),
             "share_above_prior": (part["probability"] > part["prior"] * np.exp(TIE)).mean(),
             "share_best": part["is_best"].mean(),
             "mean_abs_diff": part["abs_diff"].mean(),

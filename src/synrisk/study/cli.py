@@ -278,12 +278,17 @@ def _tell(done: Done) -> None:
     _print(f"\n{done.title}", style="bold")
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("probability of the truth")
-    shown = {"prior": "prior", "mean": "mean", "q95": "95 %", "max": "largest"}
-    for name in (*shown.values(), "above prior"):
+    shown = {
+        "prior": "before, mean",
+        "mean": "after, mean",
+        "max": "after, largest",
+        "gain_q95": "gain, 95 %",
+        "gain_max": "gain, largest",
+    }
+    for name in shown.values():
         table.add_column(name, justify="right")
     for of, row in done.risk.summary().iterrows():
-        numbers = [f"{row[key]:.4g}" for key in shown]
-        table.add_row(str(of), *numbers, f"{100 * row['share_above_prior']:.0f} %")
+        table.add_row(str(of), *(f"{row[key]:.3g}" for key in shown))
     _console().print(table, markup=False)
     for note in (*done.risk.notes, *done.warnings):
         _print(f"Note: {note}")

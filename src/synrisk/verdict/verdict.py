@@ -51,6 +51,11 @@ class Reason:
 
     outcome: Outcome
 
+    @property
+    def mark(self) -> str:
+        """What it says of the release, in a word."""
+        return _MARKS[self.outcome]
+
     def sentence(self, *, sharing: bool = False) -> str:
         """Return it in words; with `sharing` without small counts."""
         raise NotImplementedError
@@ -271,14 +276,27 @@ class FurtherReason(Reason):
     n_kept
         How many of them keep the limits, by their numbers.
     largest
-        The largest gain of all variables together in each.
+        The largest gain in each, of all variables together or of one.
     own
         In this release.
+    is_kept
+        Whether this release keeps them.
     """
 
     n_kept: int
     largest: tuple[float, ...]
     own: float
+    is_kept: bool
+
+    @property
+    def is_lucky(self) -> bool:
+        """Whether this release keeps limits that half of the others do not."""
+        return self.is_kept and 2 * self.n_kept <= len(self.largest)
+
+    @property
+    def mark(self) -> str:
+        """What it says of the release, in a word."""
+        return "warning" if self.is_lucky else "note"
 
     def sentence(self, *, sharing: bool = False) -> str:
         """Return it in words; with `sharing` without numbers of single records."""
@@ -291,6 +309,12 @@ class FurtherReason(Reason):
             )
             range_ = low if low == high else f"{low} to {high}"
             text += f"; the largest gain in them is {range_}, in this one {own}"
+        if self.is_lucky:
+            text += (
+                ". This one is lucky: if it was chosen among several, or made again until it "
+                "passed, it should not be released; a simpler model or more records would keep the "
+                "limits reliably"
+            )
         return f"{text}."
 
     def to_json(self, *, sharing: bool = False) -> dict[str, Any]:
@@ -350,23 +374,18 @@ class Verdict:
         if not further:
             return self
         n_kept = sum(_keeps(self.criteria, measures) for measures in further)
-        largest = tuple(float(measures[JOINT, "gain"].value.max()) for measures in further)
-        own = float(self._measures[JOINT, "gain"].value.max())
-        return replace(self, reasons=(*self.reasons, FurtherReason(PASSED, n_kept, largest, own)))
+        largest = tuple(map(_largest_gain, further))
+        own = _largest_gain(self._measures)
+        reason = FurtherReason(PASSED, n_kept, largest, own, self.of_limits == PASSED)
+        return replace(self, reasons=(*self.reasons, reason))
 
     def marked(self, *, sharing: bool = False) -> list[tuple[str, str]]:
-        """Return a mark ("kept", "failed", "undecided", or "note") and a sentence by reason.
+        """Return a mark and a sentence by reason: those that decide first.
 
-        Those that decide come first.
+        Marks are "kept", "failed", "undecided"; "note" for what decides nothing, or "warning" where
+        it speaks against a release that passes.
         """
-        ranked = self._ranked()
-        return [
-            (
-                "note" if isinstance(reason, FurtherReason) else _MARKS[reason.outcome],
-                reason.sentence(sharing=sharing),
-            )
-            for reason in ranked
-        ]
+        return [(reason.mark, reason.sentence(sharing=sharing)) for reason in self._ranked()]
 
     def _ranked(self) -> list[Reason]:
         order: list[Outcome] = [self.outcome, FAILED, UNJUDGED, PASSED]
@@ -401,6 +420,10 @@ class Verdict:
     def __repr__(self) -> str:
         n_limits = sum(isinstance(reason, LimitReason) for reason in self.reasons)
         return f"<Verdict: {self.outcome}; {counted(n_limits, 'limit')}>"
+
+
+def _largest_gain(measures: RecordMeasures) -> float:
+    return max(float(measures[of, "gain"].value.max()) for of in (JOINT, *measures.variables))
 
 
 def _keeps(criteria: Criteria, measures: RecordMeasures) -> bool:

@@ -329,7 +329,7 @@ def test_a_shared_page_does_not_tell_where_a_range_ends(tmp_path):
                 "variable": name,
                 "n_guesses": None,
                 "lines": [
-                    "Every value in a range, the same for every person.",
+                    "Every value in a range, the same for all records.",
                     "A value counts as learnt within 10 % of the truth.",
                 ],
             }

@@ -321,14 +321,26 @@ def test_further_releases_are_told_beside_the_verdict_and_do_not_decide_it():
     assert mark == "note"
     assert words == (
         "Of 3 further releases of the same fit 2 would keep these limits; the largest gain in "
-        "them is 0.020 to 0.150, in this one 0.050."
+        "them is 0.040 to 0.300, in this one 0.100."
     )
     shared = judged.sentences(sharing=True)[-1]
     assert shared == "Of 3 further releases of the same fit 2 would keep these limits."
     stored = judged.to_json(sharing=True)["reasons"][-1]
     assert not {"largest", "own"} & set(stored)
-    assert judged.to_json()["reasons"][-1]["own"] == pytest.approx(0.05)
+    assert judged.to_json()["reasons"][-1]["own"] == pytest.approx(0.1)  # of y
     assert own.beside([]) is own
+
+
+def test_a_release_that_passes_where_others_fail_is_called_lucky():
+    own, others = verdict(measures([0.15] * 20), gain=0.1), [measures([0.25] * 20)] * 2
+    kept = measures([0.12] * 20)
+    for sharing in (False, True):
+        mark, words = own.beside([*others, kept, kept]).marked(sharing=sharing)[-1]
+        assert mark == "warning"
+        assert "This one is lucky" in words
+    assert own.beside([*others, kept, kept, kept]).marked()[-1][0] == "note"
+    failed = verdict(measures([0.25] * 20), gain=0.1)
+    assert failed.beside(others).marked()[-1][0] == "note"
 
 
 def test_records_names_those_over_a_limit_and_the_undecided():
