@@ -41,7 +41,7 @@ from synrisk.risk.release_checks import ReleaseChecks
 from synrisk.synthesis.synthesizer import Synthesizer
 from synrisk.utility import Utility
 from synrisk.verdict.criteria import DEFAULT, Criteria
-from synrisk.verdict.verdict import CALLED, Verdict, judge
+from synrisk.verdict.verdict import CALLED, PASSED, Verdict, judge
 
 ReportKind: TypeAlias = Literal["sharing", "inside"]
 
@@ -188,7 +188,8 @@ class AttributeRisk:
             together and of each: ``Criteria(gain=0.1, variables=Criteria(gain=0.1))``.
         further
             So many other releases of the same fit are made and evaluated, for how gains vary over
-            releases; 0 does without.
+            releases, and a release that passes is judged with half and twice the tolerance too; 0
+            does without both.
         rows
             What the verdict calls records: "people", "households".
         """
@@ -210,7 +211,19 @@ class AttributeRisk:
         )
         if not further:
             return judged
+        if judged.of_limits == PASSED:
+            judged = judged.under(self._of_other_tolerances)
         return judged.beside(self._of_further(further))
+
+    @cached_property
+    def _of_other_tolerances(self) -> dict[str, RecordMeasures]:
+        question = self._evaluation.question
+        if question is None or not question.is_of_ranges:
+            return {}
+        return {
+            name: self._asked_otherwise(question.within(factor))
+            for name, factor in (("half", 0.5), ("twice", 2.0))
+        }
 
     @cached_property
     def _measures(self) -> RecordMeasures:

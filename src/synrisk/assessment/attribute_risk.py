@@ -103,7 +103,9 @@ def attribute_risk(
     tolerance
         How near to the truth a value counts as learnt: a share of it (0.1), a `Tolerance`, or a
         dict of these by variable. By default a tenth for guesses in a range, in the variable's own
-        units, and equality for levels, for counts below 10, and among listed guesses.
+        units, or a quarter of a standard deviation where a tenth of the truth says nothing (a year
+        of birth, a logarithm), and equality for levels, for counts below 10, and among listed
+        guesses.
     n_draws
         Use the first so many posterior draws; None uses all.
     estimator
@@ -157,7 +159,9 @@ def attribute_risk(
         if asked.diagnostics:
             with team.open() as opened:
                 checks = check_release(synthesizer, prepared.release, opened, prepared.near)
-    doubts = doubts_about(synthesizer, prepared.release, prepared.grids, asked.positions)
+    doubts = doubts_about(
+        synthesizer, prepared.release, prepared.grids, asked.positions, result.prior_marginals
+    )
     if asked.diagnostics:
         _warn(findings(evaluation, result, checks, doubts))
     names = synthesizer.plan.synthesized
@@ -252,7 +256,7 @@ def _check(
             "cannot be fitted anew. Use 'flag'."
         )
     name, *given = question
-    asked = Question.of(name, synthesizer.plan.synthesized, *given)
+    asked = Question.of(name, synthesizer, *given)
     if asked.prior.needs_models and method == PAPER:
         raise OptionError(
             "A prior that is made of the models needs one table a model; use "

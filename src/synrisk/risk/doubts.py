@@ -25,7 +25,11 @@ from synrisk.synthesis.synthesizer import Synthesizer
 
 _MORE_THAN = 1.5  # steps of the model: a release that has every other value alone
 # To outsiders: that one person alone has a level would tell of that person.
-SHARED_WHY = "what is possible was not declared, or rounding not modelled"
+SHARED_WHY = (
+    "what is possible was not declared, rounding not modelled, guesses too few, or a tolerance too "
+    "wide"
+)
+_KNOWN = 0.9  # a probability before the release
 LEAST_PEOPLE = 2  # with a level or value that nobody declared; one alone is what made it possible
 
 
@@ -68,14 +72,19 @@ def doubts_about(
     release: Sequence[Released],
     grids: Sequence[Grid],
     positions: IntArray,
+    before: FloatArray,
 ) -> tuple[Doubt, ...]:
-    """Return why the risk of evaluated records is not known; `positions` are theirs."""
+    """Return why the risk of evaluated records is not known.
+
+    `positions` are theirs, and `before` the prior probability of each variable's truth.
+    """
     found = []
-    for model, grid in zip(synthesizer.models, grids, strict=True):
+    for k, (model, grid) in enumerate(zip(synthesizer.models, grids, strict=True)):
         found += [
             _alone(synthesizer, model, grid, positions),
             _rounded(model, release, len(positions)),
             _coarse(model, grid),
+            _known_before(model, grid, before[:, k]),
         ]
     return tuple(doubt for doubt in found if doubt is not None)
 
@@ -121,6 +130,21 @@ def _coarse(model: Model, grid: Grid) -> Doubt | None:
         f"the range of {name} is too wide for so few guesses: narrow it, or take more",
         f"Give more guesses for {name} (Range(n=…)), or declare a narrower range.",
         np.ones(len(grid.truth), dtype=bool),
+    )
+
+
+def _known_before(model: Model, grid: Grid, before: FloatArray) -> Doubt | None:
+    """Find a tolerance so wide that nothing can be learnt: the truth is within it for most."""
+    of_range = model.regression.distribution.is_continuous and grid.tolerance is not None
+    if not of_range or (before > _KNOWN).mean() <= 0.5:
+        return None
+    name = model.response
+    return Doubt(
+        name,
+        f"the tolerance of {name} is so wide that most are within it without any release: narrow "
+        "it",
+        f"Give a narrower tolerance for {name}, in its own units: Tolerance(width=…).",
+        np.asarray(before > _KNOWN),
     )
 
 

@@ -7,7 +7,7 @@ about the truth, all equally likely, and the truth alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -24,6 +24,7 @@ from synrisk.risk.guesses import (
     Tolerance,
     for_target,
     lay_out,
+    near,
     strategies,
     tolerances,
 )
@@ -59,15 +60,18 @@ class Question:
 
     @classmethod
     def of(
-        cls, name: Any, names: Sequence[str], guesses: Any, prior: Any, tolerance: Any
+        cls, name: Any, synthesizer: Synthesizer, guesses: Any, prior: Any, tolerance: Any
     ) -> Question:
         """Return what somebody asked; None leaves it as the question of that name has it."""
+        names = synthesizer.plan.synthesized
         paper = one_of("question", name, QUESTIONS) == "paper"
         default: Guesses | int = _PAPER if paper else Range()
         laid = strategies(default if guesses is None else guesses, names, default)
         # Among listed guesses the truth is one; of a range it is a part.
         found = {
-            own: tolerances(tolerance, names, Tolerance() if _is_range(laid[own]) else EQUAL)[own]
+            own: tolerances(
+                tolerance, names, _near(synthesizer, own) if _is_range(laid[own]) else EQUAL
+            )[own]
             for own in names
         }
         if prior is None:
@@ -136,10 +140,7 @@ class Question:
         """Return the question with other tolerances, so many times the present ones."""
         return replace(
             self,
-            tolerances={
-                name: Tolerance(min(factor * own.share, 1.0), own.width and factor * own.width)
-                for name, own in self.tolerances.items()
-            },
+            tolerances={name: own.times(factor) for name, own in self.tolerances.items()},
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -161,6 +162,12 @@ class Question:
 def _range(stored: Mapping[str, Any]) -> Range:
     within = stored["within"]
     return Range(stored["n"], stored["margin"], within and (within[0], within[1]))
+
+
+def _near(synthesizer: Synthesizer, name: str) -> Tolerance:
+    (regression,) = [one for one in synthesizer.plan.regressions if one.response == name]
+    values = synthesizer.columns[name].astype(np.float64)
+    return near(values, is_whole=not regression.distribution.is_continuous)
 
 
 def _is_range(strategy: Guesses | int) -> bool:

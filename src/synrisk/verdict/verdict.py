@@ -268,6 +268,74 @@ class ReleaseReason(Reason):
 
 
 @dataclass(frozen=True)
+class AsIsReason(Reason):
+    """What the release holds as it is: everybody can read it there, and no limit speaks of it.
+
+    Attributes
+    ----------
+    columns
+        Those of the confidential data.
+    """
+
+    columns: tuple[str, ...]
+
+    @property
+    def mark(self) -> str:
+        """What it says of the release, in a word."""
+        return "note"
+
+    def sentence(self, *, sharing: bool = False) -> str:  # noqa: ARG002 - alike for everybody
+        """Return it in words."""
+        return (
+            f"Released as confidential, and not judged here: {listed(self.columns)}. Whether they "
+            "may be known is for you to say."
+        )
+
+    def to_json(self, *, sharing: bool = False) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {
+            "kind": "as is",
+            "outcome": self.outcome,
+            "columns": list(self.columns),
+            "sentence": self.sentence(sharing=sharing),
+        }
+
+
+@dataclass(frozen=True)
+class ToleranceReason(Reason):
+    """Whether another tolerance would have failed a release that keeps the limits.
+
+    Attributes
+    ----------
+    failing
+        "half", "twice": the tolerances under which they are not kept.
+    """
+
+    failing: tuple[str, ...]
+
+    @property
+    def mark(self) -> str:
+        """What it says of the release, in a word."""
+        return "warning"
+
+    def sentence(self, *, sharing: bool = False) -> str:  # noqa: ARG002 - alike for everybody
+        """Return it in words."""
+        return (
+            f"With {' or '.join(self.failing)} the tolerance these limits would not be kept: how "
+            "near to the truth counts as learnt has decided."
+        )
+
+    def to_json(self, *, sharing: bool = False) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {
+            "kind": "tolerance",
+            "outcome": self.outcome,
+            "failing": list(self.failing),
+            "sentence": self.sentence(sharing=sharing),
+        }
+
+
+@dataclass(frozen=True)
 class FurtherReason(Reason):
     """What other releases of the same fit would have given: a release may have been chosen.
 
@@ -378,6 +446,15 @@ class Verdict:
         own = _largest_gain(self._measures)
         reason = FurtherReason(PASSED, n_kept, largest, own, self.of_limits == PASSED)
         return replace(self, reasons=(*self.reasons, reason))
+
+    def under(self, tolerances: Mapping[str, RecordMeasures]) -> Verdict:
+        """Return this verdict with a warning where other tolerances would have failed it."""
+        failing = tuple(
+            name for name, found in tolerances.items() if not _keeps(self.criteria, found)
+        )
+        if not failing:
+            return self
+        return replace(self, reasons=(*self.reasons, ToleranceReason(PASSED, failing)))
 
     def marked(self, *, sharing: bool = False) -> list[tuple[str, str]]:
         """Return a mark and a sentence by reason: those that decide first.
@@ -493,7 +570,7 @@ def judge(
     for of, limits in _limits_by_part(criteria, variables).items():
         for group in limits.groups:
             own = [(measures[of, name], limit) for name, limit in group.items()]
-            over, inside, why = _decided(own, doubts)
+            over, inside, why = _decided(own, [d for d in doubts if of in (JOINT, d.variable)])
             column = "_and_".join(group)
             states[column if of == JOINT else f"{column}_{of}"] = np.where(
                 over, "over", np.where(inside, "within", "undecided")
@@ -516,6 +593,8 @@ def judge(
     reasons.append(
         _release_reason(checks, variables, accept=criteria.unchecked_release == "accept")
     )
+    if checks is not None and checks.as_is:
+        reasons.append(AsIsReason(PASSED, checks.as_is))
     table = pd.DataFrame(states, index=labels)
     return Verdict(criteria, tuple(reasons), table[(table != "within").any(axis=1)], measures)
 

@@ -330,10 +330,10 @@ def test_a_shared_page_does_not_tell_where_a_range_ends(tmp_path):
                 "n_guesses": None,
                 "lines": [
                     "Every value in a range, the same for all records.",
-                    "A value counts as learnt within 10 % of the truth.",
+                    f"A value counts as learnt within {near} of the truth.",
                 ],
             }
-            for name in ("b", "k")
+            for name, near in (("b", "a quarter of a standard deviation"), ("k", "10 %"))
         ]
         assert not any("Rank" in figure["title"] for figure in facts["figures"])
         told.append(facts["notes"])

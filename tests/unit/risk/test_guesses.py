@@ -114,18 +114,19 @@ def test_shorter_rows_have_fewer_guesses():
 
 def test_counts_with_many_values_have_a_neighbourhood_and_the_result_says_so():
     data = people(200)
-    data["k"] = np.arange(200) % 90
+    data["k"] = np.random.default_rng(1).permutation(200) % 90
+    some, few = (int(data.index[data["k"] == k][0]) for k in (50, 1))
     draws = {"Intercept": [3.6, 3.7], "x": [0.1, 0.0]}
     synthesizer = sr.Synthesizer.from_draws(sr.Regression("k ~ x", "poisson"), data, draws)
     release = data[["x"]].assign(k=data["k"].to_numpy()[::-1])
     risk = sr.attribute_risk(synthesizer, release, guesses=7, question="paper")
-    np.testing.assert_array_equal(guesses_of(risk, 50, "k"), np.arange(47, 54))
-    np.testing.assert_array_equal(guesses_of(risk, 1, "k"), np.arange(7))
+    np.testing.assert_array_equal(guesses_of(risk, some, "k"), np.arange(47, 54))
+    np.testing.assert_array_equal(guesses_of(risk, few, "k"), np.arange(7))
     assert any("many values" in note and "7 whole numbers" in note for note in risk.notes)
     whole = sr.attribute_risk(
-        synthesizer, release, guesses=sr.AllLevels(), records=[50], question="paper"
+        synthesizer, release, guesses=sr.AllLevels(), records=[some], question="paper"
     )
-    np.testing.assert_array_equal(guesses_of(whole, 50, "k"), np.arange(90))
+    np.testing.assert_array_equal(guesses_of(whole, some, "k"), np.arange(90))
 
 
 def test_counts_take_whole_guesses_of_continuous_strategies():
@@ -209,7 +210,9 @@ def test_a_mixture_of_guesses_and_a_range_is_known_after_loading(tmp_path):
     loaded = sr.AttributeRisk.load(tmp_path / "risk.nc")
     assert loaded.considered("c") is None
     pd.testing.assert_frame_equal(loaded.considered("b"), risk.considered("b"))
-    assert "(b within 10 %, c exactly)" in str(loaded.verdict(further=0))
+    assert "(b within a quarter of a standard deviation, c exactly)" in str(
+        loaded.verdict(further=0)
+    )
     with pytest.raises(sr.OptionError, match="guesses in a range"):
         loaded.sensitivity()
 
@@ -222,3 +225,33 @@ def test_notes_on_a_range_are_plain_words_and_say_whether_it_was_declared():
         (note,) = [note for note in risk.notes if "range of guesses" in note]
         assert words in note
         assert note.isprintable()
+
+
+def test_a_tenth_of_the_truth_gives_way_where_it_says_nothing():
+    """A year of birth is within a tenth of everybody's; an amount is not."""
+    rng = np.random.default_rng(1)
+    data = pd.DataFrame({"Year": 1970 + 15 * rng.normal(size=200), "Pay": rng.lognormal(size=200)})
+    data.loc[0, "Year"] = 1700.0
+    plan = [sr.Regression("Year ~ 1"), sr.Regression("log(Pay) ~ 1")]
+    fitted = sr.fit(plan, data, seed=1, n_draws=50)
+    release = fitted.synthesize()
+    risk = sr.attribute_risk(fitted, release, diagnostics=False)
+    years = risk.considered("Year")["tolerance"]
+    assert 2 < years.median() < 6
+    assert years[0] == pytest.approx(0.1 * (data["Year"].median() - 1700))
+    assert risk.considered("Pay")["tolerance"].equals(0.1 * data["Pay"])
+    assert "true Year within a quarter of a standard deviation" in str(risk.verdict(further=0))
+    wide = sr.attribute_risk(fitted, release, tolerance=0.1)
+    assert wide.verdict(further=0).outcome != "passed"
+    assert any("so wide that most are within it" in doubt.why for doubt in wide.doubts)
+
+
+def test_a_range_that_ends_at_the_tolerance_has_distinct_guesses():
+    """Zeros under log1p: the range ends where the tolerance of a zero does, but for rounding."""
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        paid = rng.random(200) < 0.5
+        wage = np.where(paid, np.exp(7.3 + 0.4 * rng.normal(size=200)).round(-1), 0.0)
+        data = pd.DataFrame({"Paid": paid.astype(int), "Wage": wage.astype(int)})
+        fitted = sr.fit(sr.Regression("log1p(Wage) ~ Paid"), data, n_draws=50)
+        sr.attribute_risk(fitted, fitted.synthesize(), diagnostics=False)

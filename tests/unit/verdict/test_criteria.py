@@ -343,6 +343,16 @@ def test_a_release_that_passes_where_others_fail_is_called_lucky():
     assert failed.beside(others).marked()[-1][0] == "note"
 
 
+def test_what_is_released_as_it_is_stands_beside_the_verdict():
+    checked = replace(checks(), as_is=("Affairs", "Region"))
+    judged = verdict(measures([0.15] * 20), checked, gain=0.1)
+    assert judged.outcome == "passed"
+    for sharing in (False, True):
+        mark, words = judged.marked(sharing=sharing)[-1]
+        assert mark == "note"
+        assert words.startswith("Released as confidential, and not judged here: Affairs, Region.")
+
+
 def test_records_names_those_over_a_limit_and_the_undecided():
     table = measures([0.3, 0.05, 0.05], reliable=[True, True, False])
     judged = verdict(table, probability=0.2, variables=sr.Criteria(lift=5))

@@ -16,7 +16,7 @@ from synrisk.risk.guesses.interval import Interval
 from synrisk.risk.guesses.relative import Relative
 from synrisk.risk.guesses.spaced import check_number
 from synrisk.risk.guesses.strategy import Grid, Guesses, Target, checked
-from synrisk.risk.guesses.tolerance import EQUAL, Tolerance, tolerances
+from synrisk.risk.guesses.tolerance import EQUAL, Tolerance, near, tolerances
 from synrisk.risk.guesses.values import Values
 from synrisk.risk.guesses.whole_range import Range
 
@@ -37,6 +37,7 @@ __all__ = [
     "Values",
     "for_target",
     "lay_out",
+    "near",
     "strategies",
     "tolerances",
 ]

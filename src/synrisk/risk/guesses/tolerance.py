@@ -12,8 +12,12 @@ from synrisk.base.arrays import FloatArray
 from synrisk.base.errors import OptionError, got, listed, nearest
 from synrisk.risk.guesses.spaced import is_real
 from synrisk.risk.guesses.strategy import Target
+from synrisk.synthesis.relations import spread
 
 _DEFAULT_SHARE = 0.1
+# Where a tenth of the truth is nearly a standard deviation or more (a year of birth, a logarithm, a
+# temperature), most are within it of one another. A quarter of one is near.
+_VACUOUS, _NEAR = 0.75, 0.25
 
 
 @dataclass(frozen=True)
@@ -32,10 +36,14 @@ class Tolerance:
     width
         In the variable's own units, from 0; of the logarithm of an amount 0.1 is about ten
         percent of the amount.
+    sds
+        In standard deviations of the variable, from 0; `share` is then of the distance from its
+        median, so that a value that stands out is learnt from farther away.
     """
 
     share: float = None  # type: ignore[assignment]  # settled by whether there is a width
     width: float | None = None
+    sds: float | None = None
 
     def __post_init__(self) -> None:
         if self.share is None:
@@ -44,8 +52,14 @@ class Tolerance:
             raise OptionError("Tolerance: share must be a number from 0 to 1; 0.1 is ten percent.")
         if self.width is not None and (not is_real(self.width) or self.width < 0):
             raise OptionError("Tolerance: width must be a number from 0, in the variable's units.")
+        if self.sds is not None and (not is_real(self.sds) or self.sds < 0):
+            raise OptionError("Tolerance: sds must be a number of standard deviations from 0.")
+        if self.sds is not None and self.width is not None:
+            raise OptionError("Tolerance: give a width or a number of standard deviations.")
 
     def __repr__(self) -> str:
+        if self.sds is not None:
+            return f"Tolerance(share={self.share:g}, sds={self.sds:g})"
         if self.width is None:
             return f"Tolerance(share={self.share:g})"
         share = f"share={self.share:g}, " if self.share else ""
@@ -55,6 +69,10 @@ class Tolerance:
         """Return how far from each record's truth a value may be, in the variable's own units."""
         if not target.family.is_ordered:
             return np.zeros(len(target.truth))
+        if self.sds is not None:
+            middle = float(np.median(target.everybody))
+            from_middle = self.share * np.abs(target.truth - middle)
+            return np.maximum(from_middle, self.sds * spread(target.everybody))
         reach = self.share * np.abs(target.truth)
         if self.width is not None:
             return np.maximum(reach, self.width)
@@ -64,15 +82,39 @@ class Tolerance:
 
     def words(self, family: Any) -> str:
         """Return what it is in words, of a variable of a family."""
-        if not family.is_ordered:
+        if not family.is_ordered or family.is_classification:
             return ""
+        if self.sds is not None:
+            number = "a quarter of a" if self.sds == _NEAR else f"{self.sds:g}"
+            plural = "" if self.sds == _NEAR else "s"
+            return f"within {number} standard deviation{plural}"
         within = f"within {100 * self.share:g} %" if self.share else ""
         if self.width:
             within += f"{' or ' if within else 'within '}{self.width:g}"
         return within
 
+    def times(self, factor: float) -> Tolerance:
+        """Return a tolerance so many times as wide."""
+        return Tolerance(
+            min(factor * self.share, 1.0),
+            self.width and factor * self.width,
+            self.sds and factor * self.sds,
+        )
+
 
 EQUAL = Tolerance(0.0)
+
+
+def near(values: FloatArray, *, is_whole: bool) -> Tolerance:
+    """Return the tolerance of a range by default: a tenth of the truth, where that says anything.
+
+    Whole numbers and what may be 0 or negative have it as it is.
+    """
+    if not is_whole and values.min() > 0:
+        usual = _DEFAULT_SHARE * float(np.median(values))
+        if usual > _VACUOUS * spread(values):
+            return Tolerance(_DEFAULT_SHARE, sds=_NEAR)
+    return Tolerance()
 
 
 def tolerances(spec: Any, names: Sequence[str], default: Tolerance) -> dict[str, Tolerance]:

@@ -36,6 +36,7 @@ _BLOCKS_A_ROOT = 4.0  # of counts, whose spread grows as their root: half a stan
 _COARSE_BLOCKS = 4.0  # times as many would be wanted: two standard deviations each
 # A continuous variable with so few values, each of several people, has no others: everybody else's
 # records say so.
+_NARROW = 1e-9  # of the range
 _FEW_VALUES, _PEOPLE_A_VALUE, _NEARLY_ALL = 50, 5, 0.9
 
 
@@ -197,6 +198,11 @@ class Range(Guesses):
             [np.full(len(truth), low), np.clip(below, low, truth), truth,
              np.clip(above, truth, high), np.full(len(truth), high)], axis=1,
         )  # fmt: skip
+        # A part as narrow as rounding has no nodes that differ.
+        narrow = _NARROW * (high - low)
+        for inner, outer in ((1, 0), (3, 4), (1, 2), (3, 2)):
+            close = np.abs(edges[:, inner] - edges[:, outer]) <= narrow
+            edges[:, inner] = np.where(close, edges[:, outer], edges[:, inner])
         places, weights, at = _nodes(edges, n)
         values = np.asarray(inverse(places))
         rows = np.arange(len(values))
