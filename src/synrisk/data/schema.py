@@ -194,12 +194,15 @@ def common_codes(one: pd.Series[Any], other: pd.Series[Any]) -> tuple[IntArray, 
     parts = []
     for column in (one, other):
         numbers, n_text = as_real_numbers(column)
-        text = column.astype(str).where(column.notna())
-        parts.append(text.astype(object) if n_text else pd.Series(numbers))
+        parts.append(_as_text(column) if n_text else pd.Series(numbers))
     if parts[0].dtype != parts[1].dtype:
-        parts = [column.astype(str).where(column.notna()) for column in (one, other)]
+        parts = [_as_text(column) for column in (one, other)]
     codes = pd.factorize(pd.concat(parts, ignore_index=True))[0].astype(np.int64)
     return codes[: len(one)], codes[len(one) :]
+
+
+def _as_text(column: pd.Series[Any]) -> pd.Series[Any]:
+    return column.astype(object).map(str, na_action="ignore").astype(object)
 
 
 def equal_rows(one: pd.Series[Any], other: pd.Series[Any], *, rtol: float = 0.0) -> BoolArray:

@@ -180,6 +180,7 @@ def _frame(confidential: Confidential, values: dict[str, FloatArray]) -> pd.Data
     elif isinstance(frame.index, pd.CategoricalIndex):
         frame.index = frame.index.remove_unused_categories()
     frame.attrs = {}
+    frame.columns.name = None
     return frame
 
 

@@ -22,10 +22,12 @@ from synrisk.base.cache import Memory
 from synrisk.base.errors import DisclosureError
 from synrisk.base.messages import either, toml_text
 from synrisk.data.schema import Factor, as_real_numbers, common_codes, equal_rows
+from synrisk.synthesis.added_columns import added_relation
 from synrisk.synthesis.confidential import Confidential
 from synrisk.synthesis.flexible_prediction import flexible_relations
 from synrisk.synthesis.identifiers import is_row_counter
 from synrisk.synthesis.relations import TOLERANCE, Beside, Hidden, Relation, exact_relations
+from synrisk.synthesis.relations_of_parts import relations_of_parts
 from synrisk.synthesis.release import Released
 
 _BY_CHANCE = np.log(1e-4)
@@ -37,6 +39,7 @@ _EXACT = 1e-9  # how far from 1 a transform's correlation may be
 _SAME_ROWS = 0.99  # the share of equal values that shows rows to be in the same order
 _HALF = 0.5  # the share of rows with their record's id, name or text
 _MOST = 0.9  # of values that are those of records, in any order; resampled ones are fewer
+ORDER, LABELS = "the order of the rows", "the labels of the rows"
 _DIFFERENT = 0.8  # the share of different values of a column that shows rows to be moved
 
 
@@ -81,12 +84,14 @@ def _relations(
     confidential: Confidential, columns: Sequence[str], tolerance: float
 ) -> tuple[Relation, ...]:
     used = {r.response: r.parsed.predictors for r in confidential.plan.regressions}
-    return all_relations(_hidden(confidential, tolerance), confidential.data[list(columns)], used)
+    data = confidential.data[[name for name in columns if name != ORDER]]
+    data = _with_order(data) if ORDER in columns else data
+    return all_relations(_hidden(confidential, tolerance), data, used)
 
 
 def _exact(confidential: Confidential, columns: Sequence[str], tolerance: float) -> list[Relation]:
     used = {r.response: r.parsed.predictors for r in confidential.plan.regressions}
-    data = _plain(confidential.data[list(columns)])
+    data = _with_order(_plain(confidential.data[list(columns)]))
     return _quick_relations(_hidden(confidential, tolerance), data, used)
 
 
@@ -124,12 +129,22 @@ def _quick_relations(
             ):
                 words = "a recoding or a transform of"
                 return [Relation(variable.name, (str(name),), (), words, True)]
-    return exact_relations(hidden, _beside_truth(data), used)
+    beside = _beside_truth(data)
+    exact = exact_relations(hidden, beside, used)
+    known = {relation.variable for relation in exact if relation.refused}
+    parts = relations_of_parts([one for one in hidden if one.name not in known], beside, used)
+    return [*exact, *parts]
 
 
 def _beside_truth(data: pd.DataFrame) -> Beside:
     names = [str(name) for name in data.columns if not is_row_counter(data[name])]
     return Beside.of({name: data[name] for name in names})
+
+
+def _with_order(data: pd.DataFrame) -> pd.DataFrame:
+    """Return the columns, and the order of the rows, which tells what they were sorted by."""
+    # By twos: a count of the rows is otherwise taken for nothing.
+    return data.assign(**{ORDER: 2.0 * np.arange(len(data))}) if len(data.columns) else data
 
 
 def _hidden(confidential: Confidential, tolerance: float) -> list[Hidden]:
@@ -146,6 +161,12 @@ def _hidden(confidential: Confidential, tolerance: float) -> list[Hidden]:
 
 
 def _refusal(relation: Relation) -> DisclosureError:
+    if ORDER in relation.columns:
+        return DisclosureError(
+            f"The confidential data: {relation.variable!r} can be told from {ORDER}, which a "
+            "release keeps beside what is released as it is. Shuffle the records first "
+            f"({either('data.sample(frac=1)', 'in the file')})."
+        )
     drop = ", ".join(map(toml_text, relation.columns))
     several = len(relation.columns) > 1
     gives = "they are these give" if several else "it is it gives"
@@ -236,28 +257,36 @@ def refuse_leaks(
     _refuse_undeclared(confidential, release)
     as_is = columns_as_is(confidential, release)
     _refuse_added(confidential, release, as_is)
-    return refuse_relations(confidential, memory, as_is)
+    in_place = any(_unchanged(confidential, _plain(one.frame), as_is) for one in release)
+    return refuse_relations(confidential, memory, (*as_is, ORDER) if in_place else as_is)
 
 
 def _refuse_added(
     confidential: Confidential, release: Sequence[Released], as_is: Sequence[str]
 ) -> None:
-    """Raise if columns that a release has of its own give confidential values away, row by row."""
+    """Raise if columns that a release has of its own give confidential values away."""
     for number, released in enumerate(release, 1):
-        frame = _plain(released.frame)
+        frame = _plain(_with_labels(released.frame))
         own = [str(n) for n in frame.columns if n not in (*confidential.plan.synthesized, *as_is)]
         own = [name for name in own if not is_row_counter(frame[name])]
-        if not own or len(frame) != confidential.n_records:
+        if not own:
             continue
-        known = [name for name in as_is if name in frame.columns]
-        beside = Beside.of({name: frame[name] for name in (*own, *known)})
-        for relation in exact_relations(_hidden(confidential, TOLERANCE), beside, {}):
-            if relation.refused and {*relation.columns} & {*own}:
-                raise DisclosureError(
-                    f"Synthetic dataset {number}: in the confidential data {relation}, which the "
-                    "release holds. Leave such columns out of it; with them every risk computed "
-                    "here would be void."
-                )
+        kept = [name for name in as_is if name in frame.columns]
+        hidden = _hidden(confidential, TOLERANCE)
+        relation = added_relation(hidden, _plain(confidential.data[kept]), frame, own, kept)
+        if relation is not None:
+            raise DisclosureError(
+                f"Synthetic dataset {number}: in the confidential data {relation}, which the "
+                "release holds. Leave such columns out of it; with them every risk computed "
+                "here would be void."
+            )
+
+
+def _with_labels(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a release with the labels of its rows as a column, where they are no count."""
+    if isinstance(frame.index, pd.RangeIndex | pd.MultiIndex):
+        return frame
+    return frame.assign(**{LABELS: frame.index.to_numpy()})
 
 
 def _refuse_recodings(confidential: Confidential, release: Sequence[Released]) -> None:

@@ -58,6 +58,7 @@ _MOST_GROUPED, _MOST_TRIPLES = 12, 8  # columns with levels of which pairs and t
 _OUT_OF_BAND = 0.08  # the share of records that may be outside their band
 _NEAR_EDGE = 3  # times the number of those: so near to its edge many are where groups overlap
 _LOG_CHANCE = np.log(1e-7)  # of a band that is none
+_NUMBER = r"([-+]?\d+(?:\.\d+)?)"  # in a text
 _WIDE_GAP = 10.0  # times the distance of neighbours: groups that nature keeps apart, not a band
 
 
@@ -186,6 +187,9 @@ class Beside:
             values, n_text = as_real_numbers(column)
             if n_text:
                 codes = pd.factorize(column.astype(str).where(column.notna()))[0]
+                within = _numbers_within(column)
+                if within is not None:
+                    numbers[name] = within
             else:
                 codes = pd.factorize(values)[0]
                 if codes.max(initial=-1) > 0:
@@ -206,6 +210,18 @@ class Beside:
     def names(self) -> tuple[str, ...]:
         """The columns."""
         return tuple(dict.fromkeys([*self.numbers, *self.groups]))
+
+
+def _numbers_within(column: pd.Series[Any]) -> FloatArray | None:
+    """Return the first number in each text, NaN where there is none; None where few have any."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(object)
+    text = column.astype(str).where(column.notna())
+    found = text.str.extract(_NUMBER, expand=False)
+    numbers = pd.to_numeric(found, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    known = np.isfinite(numbers)
+    enough = known.sum() >= _LEAST_RECORDS and len(np.unique(numbers[known])) > MOST_LEVELS
+    return numbers if enough else None
 
 
 def sampled(n: int, most: int) -> IntArray:
@@ -283,6 +299,19 @@ def _combination(hidden: Hidden, beside: Beside) -> Relation | None:
     if best is None:
         return None
     return Relation(hidden.name, best[2], (), best[1], best[0] >= variable.limits[0])
+
+
+def combined_share(hidden: Hidden, columns: Mapping[str, FloatArray]) -> float:
+    """Return the share of records that a combination of columns gives away, in its best form."""
+    rows = sampled(len(hidden.values), _N_FITTED + _N_JUDGED)
+    variable = hidden.rows(rows)
+    chosen = {name: values[rows] for name, values in columns.items()}
+    shares = [
+        _Combining(variable, chosen, log_target, log_columns).share(tuple(chosen))
+        for log_target, log_columns, _ in _FORMS
+        if not log_target or (variable.values > 0).all()
+    ]
+    return max(shares)
 
 
 @dataclass(frozen=True, repr=False)

@@ -44,7 +44,7 @@ from synrisk.synthesis.draws import bambi
 from synrisk.synthesis.draws.arviz import inference_table, is_inference
 from synrisk.synthesis.draws.draw_tables import read_draws, split_rename
 from synrisk.synthesis.fitted_model import Model, describe_models, saturation_notes
-from synrisk.synthesis.leaks import refuse_exact, refuse_relations
+from synrisk.synthesis.leaks import ORDER, refuse_exact, refuse_relations
 from synrisk.synthesis.refits import Refits, rows_of_records
 from synrisk.synthesis.release import read_release
 from synrisk.synthesis.rounding import is_coarse, rounded, stored_step
@@ -288,7 +288,8 @@ class Synthesizer:
         if not _is_count(m):
             raise OptionError(f"m must be a whole number from 1; got {got(m)}.")
         team = workers(executor)
-        refuse_relations(self.confidential, self.memory, self.released_as_is)
+        kept = (*self.released_as_is, ORDER) if self.released_as_is else ()
+        refuse_relations(self.confidential, self.memory, kept)
         with team.open() as opened:
             datasets = synthesize(
                 self.confidential, self.models, int(m), checked_seed(seed), opened
