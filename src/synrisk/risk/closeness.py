@@ -22,10 +22,13 @@ from scipy.special import bdtrc, ndtr
 from synrisk.base.arrays import BoolArray, FloatArray, IntArray
 from synrisk.base.errors import SynriskError
 from synrisk.base.workers import Executor, Serial
+from synrisk.data.schema import Numeric
+from synrisk.risk.coincident_totals import coincidence
 from synrisk.risk.nearest_rows import Nearness, Space
 from synrisk.risk.own_records import nearness_to_own
 from synrisk.risk.shape_likeness import likeness
-from synrisk.risk.value_steps import is_heaped, is_rounded
+from synrisk.risk.table_likeness import table_likeness
+from synrisk.risk.value_steps import is_rounded
 from synrisk.synthesis.datasets import SynthesisWarning, synthesize
 from synrisk.synthesis.release import Released, read_release
 from synrisk.synthesis.synthesizer import Synthesizer
@@ -47,7 +50,9 @@ _HOW = {
     "moved": "followed too closely by the nearest row once everybody is moved alike",
 }
 
-Compared: TypeAlias = Literal["values", "nearest", "within cells", "moved", "own record", "shape"]
+Compared: TypeAlias = Literal[
+    "values", "nearest", "within cells", "moved", "own record", "shape", "tables", "totals"
+]
 
 
 @dataclass(frozen=True)
@@ -61,12 +66,14 @@ class Closeness:
         nearest to each record, by the synthesized numbers; ``"within cells"``: among rows with the
         same levels; ``"moved"``: after a shift and a stretch of everybody. ``"own record"``: each
         row and the record that it stands for. ``"shape"``: departures from the models' normal
-        errors, in the direction of the records'.
+        errors, in the direction of the records'; ``"tables"``: the same of cross-tables, where
+        there are levels or counts. ``"totals"``: sums, means and standard deviations
+        of the numbers, of all rows and within levels that are kept.
     dataset
         0 for all datasets together.
     n_compared, found, expected
         How many records were compared, how many of them have too near a row, and how many would by
-        chance. NaN for the shape.
+        chance; 0 for the shape, tables and totals.
     p
         The probability of as much, times the number of ways in which this was looked for; of the
         shape, times ten, since it is normal only about.
@@ -96,6 +103,17 @@ class Closeness:
         if not self.is_too_close:
             return None
         where = f"dataset {self.dataset}" if self.dataset else "all datasets together"
+        if self.compared == "totals":
+            return (
+                f"A total, a mean or a standard deviation of {where} is that of the confidential "
+                "data, nearer than chance brings it: was it calibrated? Whoever knows everybody "
+                "else subtracts them; the risk does not see that."
+            )
+        if self.compared == "tables":
+            return (
+                f"Cross-tables of {where} depart from the models as those of the confidential "
+                "records do: was it made of them? The risk does not see that."
+            )
         if self.compared == "shape":
             return (
                 f"The errors of {where} depart from the models as those of the confidential "
@@ -120,6 +138,8 @@ def check_closeness(
         partial(_repeated_values, synthesizer, release),
         *(partial(_near, synthesizer, name, way, release) for name, way in _ways(synthesizer)),
         partial(_shapes, synthesizer, release),
+        partial(_totals, synthesizer, release),
+        partial(_tables, synthesizer, release),
     ]
     rows = [row for found in executor.map(_run, tasks) for row in found]
     tail = _LEVEL / max(len(rows), 1)
@@ -308,7 +328,7 @@ def _joined(parts: Sequence[Released], n_rows: int) -> Released:
 def _repeated_values(synthesizer: Synthesizer, release: Sequence[Released]) -> list[Closeness]:
     """Count records a number of which is repeated to the last digit, where nothing was rounded.
 
-    Numbers that several people have, and a bound to which several rows were brought, are nobody's.
+    Numbers that several people have, zero and declared bounds are nobody's.
     """
     names = [
         regression.response
@@ -326,9 +346,7 @@ def _repeated_values(synthesizer: Synthesizer, release: Sequence[Released]) -> l
             theirs = np.sort(dataset.columns[name])
             place = np.minimum(np.searchsorted(theirs, values), n_rows - 1)
             equal = theirs[place] == values
-            if equal.any():
-                heaps = dataset.columns[name][is_heaped(dataset.columns[name])]
-                hit[positions[equal & ~np.isin(values, heaps)]] = True
+            hit[positions[equal & ~np.isin(values, [0.0, *_bounds(synthesizer, name)])]] = True
         if looked_at:
             n, found = len(hit), int(hit.sum())
             expected = len(looked_at) * n * n_rows * _BY_CHANCE
@@ -336,6 +354,11 @@ def _repeated_values(synthesizer: Synthesizer, release: Sequence[Released]) -> l
             labels = _labels(synthesizer, np.flatnonzero(hit)) if p < _LEVEL else ()
             rows.append(Closeness("values", number, n, found, expected, p, _LEVEL, labels))
     return rows
+
+
+def _bounds(synthesizer: Synthesizer, name: str) -> tuple[float, ...]:
+    variable = synthesizer.schema.variables[name]
+    return (variable.bounds or ()) if isinstance(variable, Numeric) else ()
 
 
 def _values_of_one(
@@ -378,6 +401,30 @@ def _shapes(synthesizer: Synthesizer, release: Sequence[Released]) -> list[Close
                 * _normal_tail(z, np.array([one for one in simulated if one is not None])),
             )
         rows.append(Closeness("shape", number, n_rows, 0, 0.0, p, _LEVEL))
+    return rows
+
+
+def _tables(synthesizer: Synthesizer, release: Sequence[Released]) -> list[Closeness]:
+    """Compare cross-tables of levels and counts with the confidential ones."""
+    if all(model.regression.distribution.exact for model in synthesizer.models):
+        return []
+    n_rows = [int(dataset.kept.sum()) for dataset in release]
+    simulated = _simulated(synthesizer, synthesizer.n_records)
+    found = table_likeness(synthesizer, release, simulated)
+    return [
+        Closeness("tables", number, n, 0, 0.0, p, _LEVEL)
+        for number, (n, p) in enumerate(zip(n_rows, found, strict=True), 1)
+    ]
+
+
+def _totals(synthesizer: Synthesizer, release: Sequence[Released]) -> list[Closeness]:
+    """Compare totals of each dataset with the confidential ones."""
+    rows = []
+    for number, dataset in enumerate(release, 1):
+        found = coincidence(synthesizer, dataset)
+        if found is not None:
+            n_rows = int(dataset.kept.sum())
+            rows.append(Closeness("totals", number, n_rows, 0, 0.0, found[1], _LEVEL))
     return rows
 
 

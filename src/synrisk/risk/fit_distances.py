@@ -17,6 +17,7 @@ from synrisk.base.workers import Executor
 from synrisk.synthesis.fitted_model import Model
 from synrisk.synthesis.refits import Departure
 from synrisk.synthesis.release import Released
+from synrisk.synthesis.rounding import is_coarse, stored_step
 from synrisk.synthesis.synthesizer import Synthesizer
 
 _LEVEL = 0.003  # of all comparisons of an honest release, both tails of each
@@ -145,9 +146,14 @@ def compare_fits(
 def _departure(
     synthesizer: Synthesizer, model: Model, dataset: Released, executor: Executor
 ) -> Departure | None:
-    """Return D² of a dataset; None where rows are too few or too odd for it."""
-    n_rows = len(dataset.columns[model.regression.response])
-    if n_rows < len(model.posterior.names):
+    """Return D² of a dataset; None where rows are too few, too odd or too coarse for it."""
+    regression = model.regression
+    values = dataset.columns[regression.response]
+    if len(values) < len(model.posterior.names):
+        return None
+    # Rounded on the scale of the response, and so coarsely that no rounded value is the model's.
+    step = stored_step(regression, synthesizer.data[regression.response].dtype)
+    if step and is_coarse(regression, model.posterior, values, step):
         return None
     with contextlib.suppress(SynriskError, ValueError):  # rates beyond NumPy's, no eigenvalues
         departure = synthesizer.refits.departure(model, dataset, executor)

@@ -39,7 +39,7 @@ _SAME = 1e-9  # of these: but for the last digits
 _FIRST = (16, 256, ROWS)  # rows that are looked at, if fewer do not tell
 _ELSEWHERE = 12  # records whose values are looked for in all rows
 _LOOKED = 6  # of these, one of which must be there; of a long list of seeds the first one
-_MANY_SEEDS = 5000
+_MANY_SEEDS = 50_000
 _FEW_SEEDS = 100  # to try with whole datasets
 _LEAST_DATASETS = 5  # of which this one may be any
 _WELL_KNOWN = (
@@ -50,8 +50,8 @@ _WELL_KNOWN = (
     42424242, 424242, 65535, 65536, 65537, 2147483647, 2147483648, 4294967295, 8675309, 20202020,
     48879, 57005, 51966, 3735928559, 3405691582, 4276215469, 1729, 6174, 24601, 90210, 525600,
 )  # fmt: skip
-_YEARS = range(2010, 2030)  # of days as 20260131
-_YEARS_BEHIND = range(2020, 2030)  # of days as 31012026 and 01312026
+_RECENT_YEARS = range(2010, 2030)  # of days as 20260131; and as 31012026 and 01312026
+_YEARS = range(1900, 2041)  # of days as 20260131, and of months as 202601
 
 
 @dataclass(frozen=True)
@@ -97,14 +97,25 @@ class SeedTrial:
 @cache
 def chosen_seeds() -> tuple[IntArray, IntArray]:
     """Return the seeds that people choose: the short list, and a long one that includes it."""
-    short = [*range(1000), *_WELL_KNOWN]
     days = [(month, day) for month in range(1, 13) for day in range(1, _days(month) + 1)]
-    dates = [10000 * year + 100 * month + day for year in _YEARS for month, day in days]
-    for year in _YEARS_BEHIND:
+    recent, all_days = (
+        [10000 * year + 100 * month + day for year in years for month, day in days]
+        for years in (_RECENT_YEARS, _YEARS)
+    )
+    for year in _RECENT_YEARS:
         for month, day in days:
-            dates += [1000000 * day + 10000 * month + year, 1000000 * month + 10000 * day + year]
-    long = np.unique(np.array([*short, *range(10000), *dates], dtype=np.int64))
-    return np.unique(np.array(short, dtype=np.int64)), long
+            all_days += [1000000 * day + 10000 * month + year, 1000000 * month + 10000 * day + year]
+    months = [100 * year + month for year in _YEARS for month in range(1, 13)]
+    powers = [2**k for k in range(60)] + [2**k - 1 for k in range(60)]
+    round_ones = [digit * 10**k for digit in range(1, 10) for k in range(18)]
+    patterns = [
+        int((part * 9)[:length])
+        for part in ("1", "2", "3", "4", "5", "6", "7", "8", "9", "12", "21", "123", "321", "42")
+        for length in range(4, 10)
+    ] + [int(str(k) + str(k)[::-1]) for k in range(1000)]
+    short = [*range(10000), *_WELL_KNOWN, *recent]
+    long = [*short, *range(100_000), *all_days, *months, *powers, *round_ones, *patterns]
+    return tuple(np.unique(np.array(seeds, dtype=np.int64)) for seeds in (short, long))  # type: ignore[return-value]
 
 
 def _days(month: int) -> int:

@@ -93,7 +93,7 @@ class Residuals:
     z
         In standard deviations of chance.
     p_larger
-        The probability of as large a correlation if the model had drawn the rows.
+        The probability of as large a correlation, of either sign, if the model had drawn the rows.
     tail
         It warns below this probability.
     """
@@ -121,7 +121,8 @@ class Residuals:
         if 0 < self.n_groups < self.n_rows:
             whom = "with the same values of what is released as it is"
         return (
-            f"Rows of dataset {self.dataset} miss the mean of {self.variable} as the confidential "
+            f"Rows of dataset {self.dataset} miss the mean of {self.variable} "
+            f"{'as' if self.correlation > 0 else 'on the other side than'} the confidential "
             f"records do {whom} (their residuals have the correlation "
             f"{self.correlation:.2f}, {self.z:.1f} standard deviations of chance): were they "
             "copied in part? The risk does not see that."
@@ -250,18 +251,20 @@ def _correlation(
             part[known] - columns @ (basis @ (basis.T @ (columns.T @ part[known])))
             for part in parts
         ]
-        size = math.sqrt(float(left[0] @ left[0]) * float(left[1] @ left[1]))
+        size, whole = (
+            math.sqrt(float(one @ one) * float(other @ other))
+            for one, other in (left, [part[known] for part in parts])
+        )
     df = int(known.sum()) - basis.shape[1] - 1
     # What is left of groups that the predictors tell apart is rounding.
-    least = _LEAST_LEFT * math.sqrt(
-        float(parts[0][known] @ parts[0][known]) * float(parts[1][known] @ parts[1][known])
-    )
-    if df < 1 or not least < size < math.inf:
+    if df < 1 or not _LEAST_LEFT * whole < size < math.inf:
         return None
     correlation = min(max(float(left[0] @ left[1]) / size, -1.0), 1.0)
     t = correlation * math.sqrt(df / max(1.0 - correlation**2, 1e-300))
-    p_larger = float(stdtr(df, -t))
-    z = -float(ndtri(p_larger)) if p_larger > 0.0 else math.sqrt(df) * correlation
+    p_larger = min(2.0 * float(stdtr(df, -abs(t))), 1.0)
+    z = math.sqrt(df) * correlation
+    if p_larger > 0.0:
+        z = math.copysign(float(ndtri(0.5 * p_larger)), correlation)
     if not model.regression.distribution.exact and p_larger < _LEVEL:
         p_larger = max(p_larger, _permuted_tail(left[0], left[1], rng))
     return correlation, z, p_larger
@@ -311,9 +314,8 @@ def _permuted_tail(own: FloatArray, theirs: FloatArray, rng: np.random.Generator
     """Return the share of orders of the records in which the product is as large; 0 if too many."""
     if len(own) * _N_PERMUTED > _MOST_PERMUTED_ROWS:
         return 0.0
-    found = own @ theirs
-    least = found - 1e-9 * abs(found)
-    return float(np.mean([own @ rng.permutation(theirs) >= least for _ in range(_N_PERMUTED)]))
+    least = abs(own @ theirs) * (1.0 - 1e-9)
+    return float(np.mean([abs(own @ rng.permutation(theirs)) >= least for _ in range(_N_PERMUTED)]))
 
 
 def _chance(

@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 from scipy.spatial import cKDTree
 
 from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.base.seeds import stream
-from synrisk.data.schema import Columns, Factor
+from synrisk.data.schema import Columns, Factor, common_codes
 from synrisk.models.plan import Regression
 from synrisk.risk.row_groups import Codes, kept_codes
 from synrisk.risk.value_steps import is_heaped, spread_out
@@ -231,7 +230,7 @@ def _cells_of(synthesizer: Synthesizer) -> dict[str, IntArray]:
     """Return the columns by which cells are made, those with few values first, as codes."""
     variables, data = synthesizer.schema.variables, synthesizer.data
     codes = {
-        name: pd.factorize(data[name], use_na_sentinel=False)[0].astype(np.int64)
+        name: common_codes(data[name], data[name])[0]
         for name in (*synthesizer.plan.synthesized, *synthesizer.released_as_is)
         if name not in synthesizer.plan.synthesized or isinstance(variables[name], Factor)
     }

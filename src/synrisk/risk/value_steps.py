@@ -133,9 +133,9 @@ def _steps(values: FloatArray) -> Callable[[FloatArray], FloatArray]:
     Amounts of three significant digits have one that grows with them.
     """
     decades = _decade(values)
-    common = _step(values)
+    common = common_step(values)
     by_decade = {
-        decade: _step(values[decades == decade])
+        decade: common_step(values[decades == decade])
         for decade in np.unique(decades[np.isfinite(decades)])
         if (decades == decade).sum() >= _LEAST_IN_DECADE
     }
@@ -150,7 +150,7 @@ def _steps(values: FloatArray) -> Callable[[FloatArray], FloatArray]:
     return at
 
 
-def _step(values: FloatArray) -> float:
+def common_step(values: FloatArray) -> float:
     """Return the largest step of which nearly all are multiples: a power of ten, or a part."""
     largest = float(np.abs(values).max(initial=0.0))
     if largest == 0.0:

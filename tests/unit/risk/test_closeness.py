@@ -326,7 +326,7 @@ def test_the_level_is_shared_by_all_comparisons():
     assert {one.tail for one in found} == {_LEVEL / len(found)}
     assert {(one.compared, one.dataset) for one in found} == {
         *((of, k) for of in ("nearest", "moved", "own record", "shape") for k in range(4)),
-        *(("values", k) for k in (1, 2, 3)),
+        *((of, k) for of in ("values", "totals") for k in (1, 2, 3)),
     }
 
 
@@ -397,3 +397,76 @@ def test_a_tenth_copied_is_found_in_another_order_by_what_is_kept_beside_it(n, n
     assert "own record" in {one.compared for one in found}
     (own,) = [one for one in found if one.compared == "own record"]
     assert len(set(own.records) & set(which.tolist())) >= 0.5 * len(own.records)
+
+
+# -- what is done to releases ----------------------------------------------------------------------
+CALIBRATED = {
+    "total": lambda one, own: one * own.sum() / one.sum(),
+    "mean": lambda one, own: one - one.mean() + own.mean(),
+    "moments": lambda one, own: own.mean() + (one - one.mean()) * own.std() / one.std(),
+}
+
+
+@pytest.mark.parametrize("kind", CALIBRATED)
+@pytest.mark.parametrize("n", [60, 3000])
+def test_a_release_that_was_calibrated_is_found(kind, n):
+    synthesizer, data = fitted(n, make=lambda n, seed: two_columns(n, seed) + 10)
+    made = synthesizer.synthesize(1, seed=1)[0]
+    made["b"] = CALIBRATED[kind](made["b"], data["b"])
+    assert "totals" in ways(synthesizer, [made])
+
+
+def test_totals_within_groups_are_compared_too():
+    synthesizer, data = fitted(500, 1, [sr.Regression("a ~ x"), sr.Regression("b ~ a")], in_groups)
+    made = synthesizer.synthesize(1, seed=1)[0]
+    missing = data.groupby("sex")["a"].mean() - made.groupby("sex")["a"].mean()
+    made["a"] += made["sex"].map(missing)
+    assert "totals" in ways(synthesizer, [shuffled(made)])
+
+
+@pytest.mark.parametrize(("n", "n_copied", "times"), [(60, 20, 3), (300, 60, 5), (2000, 100, 20)])
+def test_people_who_are_repeated_are_copies_however_often(n, n_copied, times):
+    synthesizer, data = fitted(n)
+    made = data.iloc[:n_copied].loc[lambda one: one.index.repeat(times)]
+    assert "values" in ways(synthesizer, [shuffled(made)])
+
+
+def test_a_bound_that_is_a_persons_value_is_found_and_a_declared_one_is_not():
+    data = two_columns(1000).assign(b=lambda one: one["b"] + 10)
+    fourth = data["b"].nlargest(4).iloc[-1]
+    for types, found in ((None, {"values"}), ({"b": (0.0, fourth)}, set())):
+        kept = data[data["b"] <= fourth].reset_index(drop=True)
+        synthesizer = sr.fit(PLAN, kept, seed=1, n_draws=100, types=types)
+        made = synthesizer.synthesize(1, seed=1)[0]
+        made["b"] = made["b"].clip(upper=data["b"].nlargest(50).iloc[-1])
+        made.loc[made["b"].nlargest(2).index, "b"] = fourth
+        assert ways(synthesizer, [made]) >= found
+        hits = [one.records for one in closeness(synthesizer, [made]) if one.compared == "values"]
+        top = int(kept["b"].idxmax())
+        assert (top in hits[0]) == bool(found)
+
+
+def three_levels(n, seed):
+    """A and B go together, which models of each alone leave out."""
+    rng = np.random.default_rng([n, seed])
+    a = rng.choice(list("xyz"), n)
+    b = np.where(rng.random(n) < 0.4, a, rng.choice(list("xyz"), n))
+    return pd.DataFrame({"A": a, "B": b, "C": rng.poisson(2, n)})
+
+
+LEVELS = [
+    sr.Regression("A ~ 1", "categorical"),
+    sr.Regression("B ~ 1", "categorical"),
+    sr.Regression("C ~ 1", "poisson"),
+]
+
+
+@pytest.mark.parametrize("n", [400, 3000])
+def test_resampled_records_of_levels_and_counts_are_found(n):
+    synthesizer, data = fitted(n, 1, LEVELS, three_levels)
+    bootstrap = data.sample(frac=1, replace=True, random_state=1, ignore_index=True)
+    assert "tables" in ways(synthesizer, [bootstrap])
+    honest = synthesizer.synthesize(20, seed=3)
+    p = [one.p for one in closeness(synthesizer, honest) if one.compared == "tables"]
+    assert min(p) > 1e-3  # of 20, one in 50 tries
+    assert stats.kstest(p, "uniform").pvalue > 1e-3
