@@ -9,7 +9,7 @@ WIDEST = from numpy._core import _multiarray_umath as m; \
   print(*(n for n in m.__cpu_dispatch__ if m.__cpu_features__[n] and ("512" in n or n == "X86_V4")))
 
 .PHONY: demo applications figures architecture docs test test-avx2 test-extras test-floors coverage \
-  browser lint format bench clean
+  browser lint format bench public-tables clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/synrisk demo --folder build/demo
@@ -75,6 +75,11 @@ bench: $(VENV)/.runtime
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/errors.py
 
+# What is said of tables that everybody has, in an environment with the packages that hold them.
+public-tables: $(VENV)/.runtime
+	$(PIP) install --constraint constraints.txt --editable '.[tables]'
+	$(BIN)/python benchmarks/public_tables.py
+
 clean:
 	rm -rf $(VENV) $(VENV_EXTRAS) $(VENV_FLOORS) build dist
 
@@ -97,5 +102,5 @@ $(VENV_EXTRAS)/.extras: pyproject.toml constraints-extras.txt
 $(VENV_FLOORS)/.floors: pyproject.toml constraints-floors.txt
 	$(PYTHON) -m venv $(VENV_FLOORS)
 	$(VENV_FLOORS)/bin/python -m pip --disable-pip-version-check --quiet install \
-	  --constraint constraints-floors.txt --editable '.[cart,test]'
+	  --constraint constraints-floors.txt --editable '.[test]'
 	touch $@

@@ -61,8 +61,8 @@ m = {m}                       # the number of synthetic datasets
 # n_draws = 500             # use the first so many draws; all by default
 
 [utility]                   # how useful the release is; without this table it is not measured
-# propensity = ["main", "interactions"]   # also "cart", which needs scikit-learn
-# regression = [{{ formula = "{first} ~ 1", family = "gaussian" }}]
+# propensity = ["main", "interactions"]   # also "cart"
+# regression = [{{ formula = {formula}, family = "gaussian" }}]
                             # analyses whose intervals are compared; by default the models
 
 [criteria]
@@ -170,7 +170,9 @@ def sample_text(file: str) -> str:
             _HEAD.format(file=file, title=toml_text("Households: expenditure and income")),
             _DATA,
             models,
-            _TAIL.format(m=3, first="LogIncome", tolerance=_TOLERANCE_OF_LOGS),
+            _TAIL.format(
+                m=3, first="LogIncome", formula='"LogIncome ~ 1"', tolerance=_TOLERANCE_OF_LOGS
+            ),
         ]
     )
 
@@ -186,6 +188,7 @@ def guessed_text(file: str, data: str, frame: pd.DataFrame) -> str:
             _TAIL.format(
                 m=3,
                 first=toml_key(guess.targets[0]),
+                formula=toml_text(f"{_in_formula(guess.targets[0])} ~ 1"),
                 tolerance=_TOLERANCE.format(first=toml_key(guess.targets[0])),
             ),
         ]

@@ -20,7 +20,6 @@ draw misses the data's own means by as much as the data miss the truth.
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -32,7 +31,6 @@ from scipy.special import expit
 from scipy.stats import ks_2samp
 
 from synrisk.base.arrays import FloatArray
-from synrisk.base.errors import OptionError
 from synrisk.base.seeds import stream
 from synrisk.data.schema import Columns, Factor
 from synrisk.utility.reading import Sides, unit_of
@@ -291,13 +289,7 @@ def _permuted(
 
 def tree_maker() -> Callable[[FloatArray, npt.NDArray[np.bool_]], tuple[FloatArray, int]]:
     """Return what fits a tree and gives its scores and the number of its leaves."""
-    sklearn: Any = None
-    with contextlib.suppress(ImportError):
-        sklearn = importlib.import_module("sklearn.tree")
-    if sklearn is None:
-        raise OptionError(
-            "propensity='cart' needs scikit-learn: install it by pip install 'synrisk[cart]'."
-        )
+    sklearn: Any = importlib.import_module("sklearn.tree")  # slow, and without types
 
     def fitted(x: FloatArray, y: npt.NDArray[np.bool_]) -> tuple[FloatArray, int]:
         leaf = max(_LEAST_LEAF, int(_LEAF * len(x)))

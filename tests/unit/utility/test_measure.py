@@ -164,11 +164,6 @@ class TestTree:
         row = sr.utility(own, release, propensity="cart", seed=1).propensity.iloc[0]
         assert row["expected"] > 0
 
-    def test_without_scikit_learn(self, monkeypatch):
-        monkeypatch.setitem(sys.modules, "sklearn.tree", None)
-        with pytest.raises(sr.OptionError, match=r"synrisk\[cart\]"):
-            sr.utility(sample(50, 1), sample(50, 2), propensity="cart")
-
 
 class TestCombining:
     def test_one_dataset(self):
