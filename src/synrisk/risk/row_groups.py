@@ -103,6 +103,10 @@ class Groups:
         """Return records and rows of the same group, all pairs of groups with up to `most` each."""
         small = (self.n_rows <= most) & (self.n_records <= most)
         own, theirs = small[self.of_records], small[self.of_rows]
+        if len(self.records) == len(self.rows) == self.n_groups:  # one of each
+            record_of = np.empty(self.n_groups, dtype=np.int64)
+            record_of[self.of_records] = self.records
+            return record_of[self.of_rows], self.rows
         records = pd.DataFrame({"group": self.of_records[own], "record": self.records[own]})
         rows = pd.DataFrame({"group": self.of_rows[theirs], "row": self.rows[theirs]})
         both = rows.merge(records, on="group")

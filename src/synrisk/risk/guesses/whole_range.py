@@ -286,22 +286,23 @@ def _listed(values: FloatArray, target: Target, notes: tuple[Note, ...] = ()) ->
     )  # fmt: skip
 
 
-@lru_cache(maxsize=8)
-def _rules(n: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return nodes and weights on [0, 1] of up to `n` nodes each, a row for each number.
+@lru_cache(maxsize=1024)
+def _rule(k: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return the nodes and weights of `k` nodes on [0, 1]: Gauss's, and Radau's that end at 1."""
+    x, w = roots_legendre(k)
+    radau, radau_weights = np.ones(k), np.full(k, 1.0 / k**2)
+    if k > 1:
+        y, v = roots_jacobi(k - 1, 1.0, 0.0)
+        radau[:-1], radau_weights[:-1] = 0.5 * (1.0 + y), 0.5 * v / (1.0 - y)
+    return 0.5 * (1.0 + x), 0.5 * w, radau, radau_weights
 
-    Gauss's, and Radau's with a last node at 1.
-    """
-    gauss, gauss_weights = np.zeros((n + 1, n)), np.zeros((n + 1, n))
-    radau, radau_weights = np.zeros((n + 1, n)), np.zeros((n + 1, n))
-    for k in range(1, n + 1):
-        x, w = roots_legendre(k)
-        gauss[k, :k], gauss_weights[k, :k] = 0.5 * (1.0 + x), 0.5 * w
-        radau[k, k - 1], radau_weights[k, k - 1] = 1.0, 1.0 / k**2
-        if k > 1:
-            x, w = roots_jacobi(k - 1, 1.0, 0.0)
-            radau[k, : k - 1], radau_weights[k, : k - 1] = 0.5 * (1.0 + x), 0.5 * w / (1.0 - x)
-    return gauss, gauss_weights, radau, radau_weights
+
+def _rules(sizes: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return the rules of these numbers of nodes, a row each."""
+    tables = np.zeros((4, len(sizes), int(sizes.max())))
+    for row, k in enumerate(map(int, sizes)):
+        tables[:, row, :k] = _rule(k)
+    return tables[0], tables[1], tables[2], tables[3]
 
 
 def _nodes(edges: FloatArray, n: int) -> tuple[FloatArray, FloatArray, IntArray]:
@@ -320,11 +321,12 @@ def _nodes(edges: FloatArray, n: int) -> tuple[FloatArray, FloatArray, IntArray]
     part = (slot >= before[:, :3, None]).sum(axis=1)  # (record, slot)
     start = np.concatenate([np.zeros((len(edges), 1), dtype=np.int64), before[:, :3]], axis=1)
     rows = np.arange(len(edges))[:, None]
-    k = counts[rows, part]
+    sizes, size = np.unique(counts, return_inverse=True)
+    k = size.reshape(counts.shape)[rows, part]  # which of the rules
     position = slot - start[rows, part]
-    gauss, gauss_weights, radau, radau_weights = _rules(n)
+    gauss, gauss_weights, radau, radau_weights = _rules(sizes)
     # Above the truth Radau's rule is mirrored; its node at the truth stands in the part below.
-    mirrored = np.clip(k - 2 - position, 0, n - 1)
+    mirrored = np.clip(sizes[k] - 2 - position, 0, int(sizes.max()) - 1)
     place = np.where(
         part == 1,
         radau[k, position],
