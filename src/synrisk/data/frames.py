@@ -146,7 +146,8 @@ def _read_csv(
     if n_values > len(header) / 2:
         raise FileError(
             f"{what}: the first line of {path.name} does not hold column names "
-            f"({n_values} of {len(header)} are numbers or dates). Add a line of names."
+            f"({n_values} of {len(header)} are numbers or dates). Add a line of names; "
+            "names that are numbers or dates, such as years, must be changed."
         )
     _refuse_duplicate_names([name for name in header if name], what)
     if len(header) == 1 and ";" in header[0]:

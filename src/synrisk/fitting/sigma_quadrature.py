@@ -250,7 +250,8 @@ class Furthest:
         parts = zip(*executor.map(in_part, records), strict=True)
         error, leverage, heaviest, largest = (max(of_parts) for of_parts in parts)
         precision = sigma2 * np.linalg.pinv(covariance, hermitian=True)
-        left = max(1.0 - largest / sums.squared_errors(least), 0.0)
+        total = sums.squared_errors(least)  # 0 where there are as many coefficients as records
+        left = max(1.0 - largest / total, 0.0) if total > 0.0 else 0.0
         return cls(mean, precision, math.sqrt(error), leverage, heaviest, left)
 
     def under(self, known: KnownGivenSigma) -> Furthest | None:
