@@ -12,6 +12,8 @@ import pytest
 
 import synrisk as sr
 
+pytestmark = pytest.mark.usefixtures("numbers_alone")
+
 N_REPLICATIONS = 100
 RHO = 0.6
 PLAN = sr.Regression("k ~ 1", "poisson")

@@ -13,6 +13,8 @@ import pytest
 
 import synrisk as sr
 
+pytestmark = pytest.mark.usefixtures("numbers_alone")
+
 N_FITS = 40
 
 
