@@ -40,6 +40,7 @@ _SAME_ROWS = 0.99  # the share of equal values that shows rows to be in the same
 _HALF = 0.5  # the share of rows with their record's id, name or text
 _MOST = 0.9  # of values that are those of records, in any order; resampled ones are fewer
 ORDER, LABELS = "the order of the rows", "the labels of the rows"
+_DIFFERENT_TOGETHER = 0.2  # of all such columns together
 _DIFFERENT = 0.8  # the share of different values of a column that shows rows to be moved
 
 
@@ -187,22 +188,45 @@ def columns_as_is(confidential: Confidential, release: Sequence[Released]) -> tu
     for released in release:
         names = [n for n in confidential.released_as_is if n in released.frame.columns]
         in_place = _unchanged(confidential, _plain(released.frame), names)
-        if not in_place and any(
-            _is_telling(confidential.data[n]) and _overlap(confidential, released, n) >= _MOST
-            for n in names
-        ):
-            in_place = {n for n in names if _overlap(confidential, released, n) >= _MOST}
-        found |= in_place
+        found |= in_place or _moved(confidential, released, names)
     return tuple(name for name in confidential.released_as_is if name in found)
 
 
-def _is_telling(column: pd.Series[Any]) -> bool:
-    return bool(column.nunique() >= _DIFFERENT * len(column))
+def _moved(confidential: Confidential, released: Released, names: Sequence[str]) -> set[str]:
+    """Return the columns whose values are those of records, in rows of another order.
+
+    Values of one column that tells people apart show it, or those of all together: few records
+    share them, and others than these rows would not agree in them.
+    """
+    kept = [name for name in names if _overlap(confidential, released, name) >= _MOST]
+    if any(_is_telling(confidential.data[name], _DIFFERENT) for name in kept):
+        return {*kept}
+    codes = [common_codes(confidential.data[name], released.frame[name]) for name in kept]
+    if not codes:
+        return set()
+    own, theirs = (
+        pd.Series(
+            pd.DataFrame({k: pair[part] for k, pair in enumerate(codes)}).itertuples(
+                index=False, name=None
+            )
+        )
+        for part in (0, 1)
+    )
+    telling = _is_telling(own, _DIFFERENT_TOGETHER)
+    return {*kept} if telling and _shared(*common_codes(own, theirs)) >= _MOST else set()
+
+
+def _is_telling(column: pd.Series[Any], share: float) -> bool:
+    return bool(column.nunique() >= share * len(column))
 
 
 def _overlap(confidential: Confidential, released: Released, name: str) -> float:
     """Return the share of a released column's values that are those of different records."""
-    ours, theirs = common_codes(confidential.data[name], released.frame[name])
+    return _shared(*common_codes(confidential.data[name], released.frame[name]))
+
+
+def _shared(ours: IntArray, theirs: IntArray) -> float:
+    """Return the share of rows' codes that are those of different records."""
     theirs = theirs[theirs >= 0]
     if not len(theirs):
         return 0.0

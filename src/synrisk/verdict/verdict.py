@@ -234,6 +234,11 @@ class ReleaseReason(Reason):
     failures: tuple[str, ...]
     unchecked: tuple[str, ...]
 
+    @property
+    def mark(self) -> str:
+        """What it says of the release, in a word: a check that failed is no doubt."""
+        return "failed" if self.failures else super().mark
+
     def sentence(self, *, sharing: bool = False) -> str:
         """Return it in words; with `sharing` without what was found."""
         if self.failures and not sharing:

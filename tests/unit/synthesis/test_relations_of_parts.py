@@ -113,3 +113,14 @@ def test_columns_of_lists_do_not_stop_the_checks():
     data["Tags"] = [[int(age > 50)] for age in data["Age"]]
     synthesizer = sr.fit(PLAN, data)
     assert sr.attribute_risk(synthesizer, synthesizer.synthesize()).release_check.failures == ()
+
+
+def test_columns_that_were_kept_are_named_in_whatever_order_the_rows_are():
+    data = people()
+    synthesizer = sr.fit(PLAN, data)
+    release = synthesizer.synthesize()[0]
+    for made in (release, release.sample(frac=1, random_state=1, ignore_index=True)):
+        assert sr.attribute_risk(synthesizer, made).release_check.as_is == ("Age", "Sex", "Region")
+    others = people(seed=2)[["Age", "Sex", "Region"]]
+    drawn = sr.attribute_risk(synthesizer, release.assign(**others)).release_check
+    assert drawn.as_is == ()

@@ -312,6 +312,13 @@ def test_each_reason_is_marked_by_itself():
     )
 
 
+def test_a_check_that_failed_is_marked_failed_though_the_release_cannot_be_judged():
+    judged = verdict(measures([0.15] * 20), checks(copies=40), gain=0.1)
+    assert judged.outcome == "cannot be judged"
+    assert [mark for mark, _ in judged.marked()] == ["failed", "kept"]
+    assert judged.marked(sharing=True)[0][0] == "failed"
+
+
 def test_further_releases_are_told_beside_the_verdict_and_do_not_decide_it():
     own = verdict(measures([0.15] * 20), gain=0.1)
     others = [measures([value] * 20) for value in (0.12, 0.19, 0.25)]
