@@ -292,7 +292,7 @@ class AsIsReason(Reason):
     def sentence(self, *, sharing: bool = False) -> str:  # noqa: ARG002 - alike for everybody
         """Return it in words."""
         return (
-            f"Released as confidential, and not judged here: {listed(self.columns)}. Whether they "
+            f"Released as they are, and not judged here: {listed(self.columns)}. Whether they "
             "may be known is for you to say."
         )
 

@@ -357,7 +357,7 @@ def test_what_is_released_as_it_is_stands_beside_the_verdict():
     for sharing in (False, True):
         mark, words = judged.marked(sharing=sharing)[-1]
         assert mark == "note"
-        assert words.startswith("Released as confidential, and not judged here: Affairs, Region.")
+        assert words.startswith("Released as they are, and not judged here: Affairs, Region.")
 
 
 def test_records_names_those_over_a_limit_and_the_undecided():
