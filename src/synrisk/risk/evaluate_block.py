@@ -31,7 +31,7 @@ from synrisk.risk.guesses import Grid
 from synrisk.risk.intruder_prior import Prior
 from synrisk.risk.mcse import Near, errors_of
 
-_BLOCK_CELLS = 1 << 20  # of the joint grids of a block of records: 8 megabytes an array
+_BLOCK_CELLS = 1 << 17  # of the joint grids of a block of records: a megabyte an array
 _LARGE_JOINT = 2_000  # cells; above, marginals by elimination are cheaper than the joint
 
 

@@ -40,6 +40,7 @@ _FIRST = (16, 256, ROWS)  # rows that are looked at, if fewer do not tell
 _ELSEWHERE = 12  # records whose values are looked for in all rows
 _LOOKED = 6  # of these, one of which must be there; of a long list of seeds the first one
 _MANY_SEEDS = 50_000
+_BINS = 1 << 18
 _FEW_SEEDS = 100  # to try with whole datasets
 _LEAST_DATASETS = 5  # of which this one may be any
 _WELL_KNOWN = (
@@ -190,6 +191,39 @@ class _Begun:
         return _Begun(self.streams.take(which), self.draws[which])
 
 
+class _Near:
+    """Which of many numbers are within `same` of one of a few: most are ruled out by their bin.
+
+    Attributes
+    ----------
+    bits
+        The log to base 2 of twice the length of all that is near; subtracted from minus that of a
+        density, a bound of what such a number tells.
+    """
+
+    def __init__(self, values: FloatArray, same: float) -> None:
+        self.values, self.same = np.sort(values), same
+        self.bits = math.log2(4.0 * same * len(values))
+        self.low = self.values[0] - same
+        self.bin = max((self.values[-1] + same - self.low) / _BINS, 2.0 * same)
+        self.is_near = np.zeros(_BINS + 1, dtype=bool)
+        for by in (-same, same):
+            self.is_near[self._bins(self.values + by)] = True
+
+    def _bins(self, numbers: FloatArray) -> IntArray:
+        # A number that is none (NaN) counts as the first bin's: it is near nothing.
+        within = np.fmin(np.fmax((numbers - self.low) / self.bin, 0.0), _BINS)
+        return within.astype(np.int64)
+
+    def among(self, numbers: FloatArray) -> IntArray:
+        """Return the places of those that are near one."""
+        places = np.flatnonzero(self.is_near[self._bins(numbers)])
+        some = numbers[places]
+        nearest = np.searchsorted(self.values, some - self.same)
+        nearest = self.values[np.minimum(nearest, len(self.values) - 1)]
+        return places[np.abs(nearest - some) <= self.same]
+
+
 class _Rows:
     """The rows of a dataset as one model may have drawn them.
 
@@ -297,30 +331,38 @@ class _Rows:
         exact = self.family.is_continuous and self.family.identity_link and not self.step
         if not exact or not self.sigma or not self.is_first:
             return 0.0
-        released, same = (
-            np.sort(self._ends(self.values)[0]) + _NEAR * self.sigma,
-            _SAME * self.sigma,
-        )
+        near = _Near(self._ends(self.values)[0] + _NEAR * self.sigma, _SAME * self.sigma)
         n_rows = min(_ELSEWHERE, self.synthesizer.n_records)
+        n_looked = min(n_rows, 1 if len(seeds) > _MANY_SEEDS else _LOOKED)
         matrix = self._matrix(slice(0, n_rows))
-        n_looked = 1 if len(seeds) > _MANY_SEEDS else _LOOKED
-        bits, begun = np.zeros(len(seeds)), self._begun(number, seeds)
-        for k, row in enumerate(matrix):
-            try:
-                drawn, eta, auxiliary = self._drawn(row, begun)
-            except OtherDrawsError:
-                return 0.0
-            drawn = self._as_released(drawn)
-            nearest = released[
-                np.minimum(np.searchsorted(released, drawn - same), len(released) - 1)
-            ]
-            peak = self.family.log_density(eta[:, 0], eta, auxiliary)
-            chance = (peak + math.log(4.0 * same * len(released))) / math.log(2.0)
-            bits += np.where(np.abs(nearest - drawn) <= same, np.maximum(-chance, 0.0), 0.0)
-            if k + 1 >= n_looked:
-                left = np.flatnonzero(bits > 0.0)
-                bits, begun = bits[left], begun.take(left)
+
+        def draw_first() -> tuple[list[tuple[FloatArray, FloatArray]], _Begun]:
+            begun = self._begun(number, seeds)
+            return [self._drawn_and_bits(row, begun) for row in matrix[:n_looked]], begun
+
+        name = f"first records of {self.model.response} by {len(seeds)} seeds in {number}"
+        try:
+            # No released value enters: what a seed draws first is the same for every release.
+            first, begun = self.synthesizer.memory.recall(name, draw_first)
+            bits = np.zeros(len(seeds))
+            for drawn, told in first:
+                there = near.among(drawn)
+                bits[there] += np.maximum(told[there] - near.bits, 0.0)
+            left = np.flatnonzero(bits)
+            bits, begun = bits[left], begun.take(left)
+            for row in matrix[n_looked:]:
+                drawn, told = self._drawn_and_bits(row, begun)
+                there = near.among(drawn)
+                bits[there] += np.maximum(told[there] - near.bits, 0.0)
+        except OtherDrawsError:
+            return 0.0
         return float(np.max(bits - n_rows, initial=0.0))
+
+    def _drawn_and_bits(self, row: FloatArray, begun: _Begun) -> tuple[FloatArray, FloatArray]:
+        """Return what each seed draws next, and minus the log to base 2 of its largest density."""
+        drawn, eta, auxiliary = self._drawn(row, begun)
+        peak = self.family.log_density(eta[:, 0], eta, auxiliary)
+        return self._as_released(drawn), -peak / math.log(2.0)
 
     def _begun(self, number: int, seeds: IntArray) -> _Begun:
         name = self.model.response
