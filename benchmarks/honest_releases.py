@@ -26,7 +26,7 @@ def judged(plan: list[sr.Regression], n: int, m: int, rng: np.random.Generator) 
         age=rng.integers(18, 90, n), region=rng.choice(list("abcd"), n)
     )
     try:
-        fitted = sr.fit(plan, data, n_draws=200)
+        fitted = sr.fit(plan, data)
         risk = sr.attribute_risk(fitted, fitted.synthesize(m), executor="serial")
     except sr.SynriskError:
         return Counter({"refused": 1})

@@ -175,6 +175,16 @@ def test_an_outlier_fitted_at_each_guess_agrees_with_quadrature(family, prior, m
     np.testing.assert_allclose(found[truth], risk.records["probability"].item(), rtol=1e-12)
 
 
+@pytest.mark.parametrize(("question", "is_fitted"), [("release", True), ("paper", False)])
+def test_what_draws_do_not_settle_is_fitted_unless_the_paper_asks(question, is_fitted):
+    data, guesses = with_an_outlier("poisson")
+    synthesizer = sr.fit(sr.Regression("k ~ x", "poisson"), data, n_draws=600, seed=3)
+    options = {"guesses": {"k": sr.Values(guesses)}, "records": [N - 1], "question": question}
+    risk = sr.attribute_risk(synthesizer, synthesizer.synthesize(1, seed=4), **options)
+    assert risk.records["reliable"].item() == is_fitted
+    assert any("fitted at each guess" in note for note in risk.notes) == is_fitted
+
+
 def test_fitted_records_are_saved(tmp_path):
     data, guesses = with_an_outlier("poisson")
     synthesizer = sr.fit(sr.Regression("k ~ x", "poisson"), data, n_draws=600, seed=3)

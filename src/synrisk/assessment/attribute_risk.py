@@ -51,7 +51,7 @@ from synrisk.synthesis.release import Released, fingerprint, read_release
 from synrisk.synthesis.synthesizer import Synthesizer
 
 EstimatorName: TypeAlias = Literal["auto", "exact", "stacked", "importance", "paper"]
-UnreliableName: TypeAlias = Literal["flag", "fit", "raise"]
+UnreliableName: TypeAlias = Literal["auto", "flag", "fit", "raise"]
 JointName: TypeAlias = Literal["auto", "keep", "drop"]
 
 _MOST_FITTED = 50  # records, at each of their guesses: seconds a record
@@ -72,7 +72,7 @@ def attribute_risk(
     records: Iterable[Hashable] | Hashable | None = None,
     joint: JointName = "auto",
     diagnostics: bool = True,
-    on_unreliable: UnreliableName = "flag",
+    on_unreliable: UnreliableName = "auto",
     executor: Any = None,
     progress: bool | None = None,
 ) -> AttributeRisk:
@@ -133,7 +133,8 @@ def attribute_risk(
         What to do about records that cannot be relied on: ``"flag"`` them in the column
         ``reliable``, with a warning; ``"fit"`` models made by `fit` anew at each of their guesses,
         for up to 50 records, those most at risk first, which takes seconds a record; or
-        ``"raise"``.
+        ``"raise"``. ``"auto"`` fits where that settles all of them, and else flags; for
+        ``question="paper"`` it flags.
     executor
         None or ``"threads"`` uses a thread for each core, ``"serial"`` one; a number is a number
         of threads; or an object with a ``map`` method. Results are the same to the last bit.
@@ -245,7 +246,7 @@ def _check(
         raise OptionError(f"diagnostics must be True or False; got {got(diagnostics)}.")
     keeping = one_of("joint", joint, get_args(JointName))
     unreliable = one_of("on_unreliable", on_unreliable, get_args(UnreliableName))
-    if unreliable != "flag" and (not diagnostics or method == PAPER):
+    if unreliable in ("fit", "raise") and (not diagnostics or method == PAPER):
         raise OptionError(
             f"on_unreliable={unreliable!r} needs to know what is reliable: use diagnostics=True, "
             "and an estimator other than 'paper'."
@@ -257,6 +258,8 @@ def _check(
         )
     name, *given = question
     asked = Question.of(name, synthesizer, *given)
+    if unreliable == "auto" and name == "paper":
+        unreliable = "flag"
     if asked.prior.needs_models and method == PAPER:
         raise OptionError(
             "A prior that is made of the models needs one table a model; use "
@@ -335,8 +338,9 @@ def _evaluate(
             on_records=on_records,
         )
     n_fitted = 0
-    if asked.unreliable == "fit":
-        rows = evaluation.rows_to_fit(result)[:_MOST_FITTED]
+    rows = evaluation.rows_to_fit(result) if asked.unreliable in ("auto", "fit") else []
+    if rows and (asked.unreliable == "fit" or len(rows) <= _MOST_FITTED):
+        rows = rows[:_MOST_FITTED]
         n_fitted = len(rows)
         with bar(progress, "Fitting at guesses", n_fitted) as on_records, team.open() as opened:
             evaluation = evaluation.fit_at_guesses(

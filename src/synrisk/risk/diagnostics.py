@@ -155,7 +155,7 @@ def _about_records(result: RiskArrays, *, said: bool, fitted: bool) -> list[Find
                 "Use more draws, look at these records (the column reliable of the records), or "
                 "narrow their guesses; "
                 + (
-                    "in Python, on_unreliable='fit' fits them at each guess."
+                    "on_unreliable='fit' fits those most at risk at each guess."
                     if fitted
                     else "or let synrisk fit the models, which can then be fitted at each guess."
                 ),

@@ -213,14 +213,14 @@ class _Near:
     def _bins(self, numbers: FloatArray) -> IntArray:
         # A number that is none (NaN) counts as the first bin's: it is near nothing.
         within = np.fmin(np.fmax((numbers - self.low) / self.bin, 0.0), _BINS)
-        return within.astype(np.int64)
+        return np.asarray(within.astype(np.int64))
 
     def among(self, numbers: FloatArray) -> IntArray:
         """Return the places of those that are near one."""
         places = np.flatnonzero(self.is_near[self._bins(numbers)])
         some = numbers[places]
-        nearest = np.searchsorted(self.values, some - self.same)
-        nearest = self.values[np.minimum(nearest, len(self.values) - 1)]
+        next_one = np.searchsorted(self.values, some - self.same)
+        nearest = self.values[np.minimum(next_one, len(self.values) - 1)]
         return places[np.abs(nearest - some) <= self.same]
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn, ParamSpec, TypeVar, cast, get_args
 
-from synrisk.assessment.attribute_risk import EstimatorName
+from synrisk.assessment.attribute_risk import EstimatorName, UnreliableName
 from synrisk.base.errors import SettingsError, SynriskError, listed, nearest
 from synrisk.base.messages import Place
 from synrisk.data.schema import MISSING_POLICIES, Missing
@@ -389,10 +389,12 @@ def _synthesis(
 
 
 def _risk(section: Section, variables: tuple[str, ...]) -> dict[str, Any]:
-    section.refuse_unknown(("question", "guesses", "prior", "tolerance", "estimator", "n_draws"))
+    known = ("question", "guesses", "prior", "tolerance", "estimator", "n_draws", "on_unreliable")
+    section.refuse_unknown(known)
     options: dict[str, Any] = {
         "estimator": section.choice("estimator", get_args(EstimatorName), "auto"),
         "n_draws": section.whole("n_draws"),
+        "on_unreliable": section.choice("on_unreliable", get_args(UnreliableName), "auto"),
         "question": section.choice("question", QUESTIONS, "release"),
         "intruder_prior": _intruder_prior(section),
         "tolerance": _tolerance(section, variables),

@@ -59,6 +59,8 @@ m = {m}                       # the number of synthetic datasets
 # prior = "mostly-model"    # the intruder's: or {{ mostly_model = 0.9 }}, "model", "uniform"
 # estimator = "auto"        # or "exact", "stacked", "importance", "paper"
 # n_draws = 500             # use the first so many draws; all by default
+# on_unreliable = "auto"    # records that draws do not settle: fitted anew at each of their guesses
+                            # if there are few, and else flagged; or "flag", "fit", "raise"
 
 [utility]                   # how useful the release is; without this table it is not measured
 # propensity = ["main", "interactions"]   # also "cart"
