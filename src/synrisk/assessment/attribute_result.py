@@ -16,7 +16,6 @@ import xarray as xr
 
 from synrisk.base.arrays import IntArray
 from synrisk.base.errors import OptionError, counted, got, listed, nearest
-from synrisk.base.notes import Count, Note, for_anyone
 from synrisk.base.workers import workers
 from synrisk.core.measures import JOINT, RecordMeasures
 from synrisk.core.summary import RiskArrays
@@ -41,7 +40,8 @@ from synrisk.risk.release_checks import ReleaseChecks
 from synrisk.synthesis.synthesizer import Synthesizer
 from synrisk.utility import Utility
 from synrisk.verdict.criteria import DEFAULT, Criteria
-from synrisk.verdict.verdict import CALLED, PASSED, Verdict, judge
+from synrisk.verdict.reasons import CALLED, PASSED
+from synrisk.verdict.verdict import Verdict, judge
 
 ReportKind: TypeAlias = Literal["sharing", "inside"]
 
@@ -77,7 +77,7 @@ class AttributeRisk:
     estimator: dict[str, str]
     n_datasets: int
     n_draws: dict[str, int]
-    _notes: tuple[Note, ...]
+    _notes: tuple[str, ...]
     release_check: ReleaseChecks | None
     _evaluation: Evaluation
     _result: RiskArrays
@@ -98,7 +98,7 @@ class AttributeRisk:
     def notes(self) -> tuple[str, ...]:
         """What a reader of the numbers should know about how they were made."""
         failures = () if self.release_check is None else self.release_check.failures
-        return (*map(str, self._notes), *failures)
+        return (*self._notes, *failures)
 
     @cached_property
     def _records(self) -> pd.DataFrame:
@@ -204,7 +204,6 @@ class AttributeRisk:
             self._labels.records,
             self.release_check,
             self.synthesizer.n_records,
-            self.n_datasets,
             self.doubts,
             self._within,
             rows,
@@ -292,7 +291,6 @@ class AttributeRisk:
                 self._labels.records,
                 self.release_check,
                 self.synthesizer.n_records,
-                self.n_datasets,
                 self.doubts,
             )
             gains = {
@@ -329,9 +327,9 @@ class AttributeRisk:
         path
             A name that ends in ``.html``.
         kind
-            ``"sharing"``: nothing about single records, no smallest or largest value, no count
-            below 10. ``"inside"``: everything, with the riskiest records by label, in files that
-            their owner alone can read.
+            ``"sharing"``: how each limit came out, gains in wide bands, what was assumed and
+            released, and pictures of the release. ``"inside"``: everything, with the riskiest
+            records by label, in files that their owner alone can read.
         criteria
             The limits that the report opens with a verdict on, as in `verdict`.
         synthetic
@@ -345,7 +343,15 @@ class AttributeRisk:
         """
         if utility is not None:
             self._check_utility(utility)
-        source = Source(
+        source = self._source(criteria, utility, rows, sharing=kind == "sharing")
+        return write_report(path, source, kind=kind, synthetic=synthetic, title=title)
+
+    def _source(
+        self, criteria: Criteria | None, utility: Utility | None, rows: str, *, sharing: bool
+    ) -> Source:
+        """Return what a report is made of; what stays inside is not worked out for sharing."""
+        verdict = self.verdict(criteria, rows=rows, **({"further": 0} if sharing else {}))
+        return Source(
             Drawn(self._evaluation, self._result, self._labels),
             self._records,
             self._findings(),
@@ -354,12 +360,11 @@ class AttributeRisk:
             self.estimator,
             self.n_draws,
             self.n_datasets,
-            self.verdict(criteria, rows=rows),
+            verdict,
             utility,
-            None if kind == "sharing" else self._sensitivity(criteria),
+            None if sharing else self._sensitivity(criteria),
             rows,
         )
-        return write_report(path, source, kind=kind, synthetic=synthetic, title=title)
 
     def _sensitivity(self, criteria: Criteria | None) -> pd.DataFrame | None:
         question = self._evaluation.question
@@ -471,7 +476,7 @@ class AttributeRisk:
             "estimator": self.estimator,
             "n_datasets": self.n_datasets,
             "n_draws": self.n_draws,
-            "notes": pack(self._notes, arrays, "note"),
+            "notes": list(self._notes),
             "checks": pack(self.release_check, arrays, "check"),
             "fingerprints": list(self.fingerprints),
             "doubts": pack(self.doubts, arrays, "doubt"),
@@ -495,7 +500,7 @@ class AttributeRisk:
             dict(meta["estimator"]),
             meta["n_datasets"],
             dict(meta["n_draws"]),
-            tuple(unpack(Note, packed, arrays) for packed in meta["notes"]),
+            tuple(map(str, meta["notes"])),
             checks,
             evaluation,
             result,
@@ -529,24 +534,21 @@ class AttributeRisk:
         return groups
 
 
-def notes_on_records(synthesizer: Synthesizer) -> tuple[Note, ...]:
+def notes_on_records(synthesizer: Synthesizer) -> tuple[str, ...]:
     """Say what to know of the models and of the confidential records that they were fitted to."""
     n_dropped = synthesizer.n_dropped
     if not n_dropped:
-        return synthesizer.structured_notes
-    dropped = for_anyone(
-        Count(n_dropped, "confidential record", of=synthesizer.n_records + n_dropped),
-        " with missing values left out.",
-    )
-    return (*synthesizer.structured_notes, dropped)
+        return synthesizer.notes
+    dropped = f"{counted(n_dropped, 'confidential record')} with missing values left out."
+    return (*synthesizer.notes, dropped)
 
 
-def notes_around_truth(names: Sequence[str], grids: Sequence[Grid]) -> tuple[Note, ...]:
+def notes_around_truth(names: Sequence[str], grids: Sequence[Grid]) -> tuple[str, ...]:
     """Say which variables' guesses no intruder owns."""
     around = [name for name, grid in zip(names, grids, strict=True) if grid.around_truth]
     if not around:
         return ()
-    note = for_anyone(
+    note = (
         f"The guesses for {listed(around)} are laid out around the truth, a set that no intruder "
         "owns: read the probability as a comparison within that set, not as an intruder's belief."
     )

@@ -28,7 +28,6 @@ from synrisk.base.errors import (
     one_of,
 )
 from synrisk.base.messages import place_of, setting
-from synrisk.base.notes import Count, Note, for_anyone
 from synrisk.base.progress import bar
 from synrisk.base.workers import Workers, workers
 from synrisk.core.summary import RiskArrays
@@ -172,7 +171,7 @@ def attribute_risk(
         dict(zip(names, asked.n_draws_used, strict=True)),
         (
             *_notes(synthesizer, prepared.release, prepared.grids),
-            *_note_on_fitted(n_fitted, len(asked.positions)),
+            *_note_on_fitted(n_fitted),
             *_note_on_stacks(asked.draws, prepared.given_stacks, names),
             *(_note_on_chains(synthesizer, prepared.given_stacks) if asked.with_errors else ()),
         ),
@@ -452,7 +451,7 @@ def _stacks(
 
 def _note_on_stacks(
     draws: Sequence[Posterior], given_stacks: Sequence[Sequence[Posterior]], names: Sequence[str]
-) -> tuple[Note, ...]:
+) -> tuple[str, ...]:
     """Say where fits made elsewhere differ in their numbers of draws."""
     notes = []
     for k, name in enumerate(names):
@@ -460,23 +459,19 @@ def _note_on_stacks(
         if set(numbers) - {draws[k].n_draws}:
             found = listed(f"{n:,}" for n in numbers)
             notes.append(
-                for_anyone(
-                    f"{name} has {draws[k].n_draws:,} draws given the confidential data, and "
-                    f"{found} given the stacks: each mean is over all draws of its own fit."
-                )
+                f"{name} has {draws[k].n_draws:,} draws given the confidential data, and "
+                f"{found} given the stacks: each mean is over all draws of its own fit."
             )
     return tuple(notes)
 
 
-def _note_on_fitted(n_fitted: int, n_records: int) -> tuple[Note, ...]:
-    if not n_fitted:
-        return ()
-    return (for_anyone(Count(n_fitted, "record", of=n_records), " fitted at each guess."),)
+def _note_on_fitted(n_fitted: int) -> tuple[str, ...]:
+    return (f"{counted(n_fitted, 'record')} fitted at each guess.",) if n_fitted else ()
 
 
 def _note_on_chains(
     synthesizer: Synthesizer, given_stacks: Sequence[Sequence[Posterior]]
-) -> tuple[Note, ...]:
+) -> tuple[str, ...]:
     foreign = [
         model.regression.response
         for k, model in enumerate(synthesizer.models)
@@ -485,7 +480,7 @@ def _note_on_chains(
     ]
     if not foreign:
         return ()
-    note = for_anyone(
+    note = (
         f"The chains of the draws for {listed(foreign)} are not known: errors are estimated by "
         "batches of adjacent draws, as of one chain."
     )
@@ -494,19 +489,17 @@ def _note_on_chains(
 
 def _notes(
     synthesizer: Synthesizer, release: Sequence[Released], grids: Sequence[Grid]
-) -> tuple[Note, ...]:
+) -> tuple[str, ...]:
     notes = list(notes_on_records(synthesizer))
     for number, dataset in enumerate(release, 1):
         n_dropped = len(dataset.frame) - int(dataset.kept.sum())
         if n_dropped:
             notes.append(
-                for_anyone(
-                    Count(n_dropped, "row", of=len(dataset.frame)),
-                    f" of synthetic dataset {number} with missing values left out.",
-                )
+                f"{counted(n_dropped, 'row')} of synthetic dataset {number} with missing values "
+                "left out."
             )
     notes += [
-        for_anyone(
+        (
             f"Synthetic datasets {one + 1} and {other + 1} are the same: they count as two "
             "independent ones."
         )

@@ -23,7 +23,7 @@ import pandas as pd
 from synrisk.base.errors import FileError, counted
 from synrisk.data.output_files import as_path, target_of, write_whole
 
-FORMAT = 3
+FORMAT = 4
 _MARK = b"synrisk\x00"
 _DIGEST = 32
 _BLOCK = 1 << 20

@@ -8,7 +8,6 @@ import numpy as np
 
 from synrisk.base.arrays import BoolArray, FloatArray
 from synrisk.base.errors import DataError, listed
-from synrisk.base.notes import Note, for_inside
 from synrisk.models.design import DesignColumn
 from synrisk.models.families import Family
 
@@ -144,11 +143,11 @@ def has_one_outcome(family: Family, y: FloatArray) -> bool:
 
 def separation_notes(
     response: str, found: Sequence[str], *, completely: bool, constant: bool
-) -> tuple[Note, ...]:
+) -> tuple[str, ...]:
     """Return what to say about separation."""
     if constant:
         note = "has the same outcome for every record, so its coefficients are the prior's."
-        return (separation_note(response, f"{response} {note}"),)
+        return (f"{response} {note}",)
     if not found and not completely:
         return ()
     by = listed(found, 20) if found else "a combination of its predictors"
@@ -158,13 +157,4 @@ def separation_notes(
     else:
         settled = f"separated by {by}: an outcome of all records there is settled, so the size of"
         text = f"{response} is {settled} these coefficients is the prior's."
-    return (separation_note(response, text),)
-
-
-def separation_note(response: str, text: str) -> Note:
-    """Return a note on separation: that all records of a level share an outcome is for inside."""
-    return for_inside(
-        text,
-        instead=f"Coefficients of the model of {response} owe their size to the prior, not to the "
-        "data (separation).",
-    )
+    return (text,)

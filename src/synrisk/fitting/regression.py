@@ -15,7 +15,6 @@ import numpy as np
 from synrisk.base.arrays import FloatArray
 from synrisk.base.errors import FitError, OptionError
 from synrisk.base.messages import either, place_of, setting
-from synrisk.base.notes import Note
 from synrisk.base.workers import Executor
 from synrisk.data.schema import Variable
 from synrisk.fitting.common_random_numbers import CommonNumbers
@@ -78,7 +77,7 @@ class Fit:
     ess: float
     inflation: FloatArray
     separated: tuple[int, ...]
-    notes: tuple[Note, ...]
+    notes: tuple[str, ...]
     adapted: bool = False
 
     @property

@@ -1,4 +1,4 @@
-"""All that a report says, as JSON has it: the page shows these facts and nothing else."""
+"""All that a report for inside says, as JSON has it: the page shows this and nothing else."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ import numpy as np
 import pandas as pd
 
 from synrisk.base.arrays import FloatArray
-from synrisk.base.notes import Note
 from synrisk.core.measures import JOINT
 from synrisk.core.summary import TIE
 from synrisk.plots.view import Drawn, Numbers
-from synrisk.report.disclosure_control import FEW, DisclosureRules
-from synrisk.report.pictures import MOST_VARIABLES, pictures
+from synrisk.report.pictures import MOST_VARIABLES, pictures, same
 from synrisk.report.usefulness import usefulness
 from synrisk.risk.estimators.estimate import Finding
 from synrisk.risk.intruder_prior import MostlyModel, Prior, Table
 from synrisk.risk.release_checks import Distance, ReleaseChecks
 from synrisk.synthesis.release import Released
 from synrisk.utility import Utility
-from synrisk.verdict.verdict import CALLED, Verdict
+from synrisk.verdict.reasons import CALLED
+from synrisk.verdict.verdict import Verdict
 
 N_RISKIEST = 20
 _LIBRARIES = (
@@ -59,7 +58,7 @@ class Source:
     utility
         How useful the release is, or None where that was not measured.
     sensitivity
-        The verdict under other assumptions, for inside use; or None.
+        The verdict under other assumptions, or None.
     rows
         What records are called.
     """
@@ -68,7 +67,7 @@ class Source:
     records: pd.DataFrame
     findings: Sequence[Finding]
     checks: ReleaseChecks | None
-    notes: tuple[Note, ...]
+    notes: tuple[str, ...]
     estimator: dict[str, str]
     n_draws: dict[str, int]
     n_datasets: int
@@ -82,41 +81,41 @@ def collect(
     source: Source,
     release: Sequence[Released] | None,
     hashes: list[dict[str, str]],
-    *,
-    sharing: bool,
     title: str,
 ) -> dict[str, Any]:
-    """Return all that the report says."""
-    rules = DisclosureRules(
-        sharing, source.drawn.evaluation.synthesizer.n_records, source.n_datasets, source.rows
-    )
+    """Return all that a report for inside says."""
     facts: dict[str, Any] = {
         "title": title,
-        "kind": "sharing" if sharing else "inside",
-        "date": datetime.now(UTC).date().isoformat(),
-        "verdict": None if source.verdict is None else _verdict(source.verdict, sharing=sharing),
-        "in_short": _in_short(source, rules),
-        "evaluated": _evaluated(source, rules),
-        "summary": _summary(source, rules),
-        "figures": pictures(source.drawn, release, rules),
-        "intruder": _intruder(source),
-        "guesses": [_guesses(source, axis, rules) for axis in range(len(source.drawn.grids))],
-        "diagnostics": _diagnostics(source, rules),
-        "release_check": _release_check(source, rules),
-        "models": _models(source),
-        "versions": _versions(),
+        "kind": "inside",
+        "date": today(),
+        "verdict": None if source.verdict is None else told(source.verdict, sharing=False),
+        "in_short": _in_short(source),
+        "evaluated": {**evaluated(source), "records": f"{len(source.drawn.labels.records):,}"},
+        "summary": _summary(source),
+        "figures": pictures(source.drawn, release),
+        "intruder": intruder(source),
+        "guesses": [_guesses(source, axis) for axis in range(len(source.drawn.grids))],
+        "diagnostics": _diagnostics(source),
+        "release_check": _release_check(source),
+        "models": models(source),
+        "versions": versions(),
         "hashes": hashes,
-        "notes": [text for note in source.notes if (text := rules.says(note)) is not None],
+        "notes": list(source.notes),
+        "riskiest": _riskiest(source),
+        "sensitivity": _sensitivity(source),
     }
     if source.utility is not None:
-        facts["utility"] = usefulness(source.utility, rules)
-    if not sharing:
-        facts["riskiest"] = _riskiest(source)
-        facts["sensitivity"] = _sensitivity(source)
+        facts["utility"] = usefulness(source.utility, sharing=False)
     return facts
 
 
-def _verdict(verdict: Verdict, *, sharing: bool) -> dict[str, Any]:
+def today() -> str:
+    """Return the date."""
+    return datetime.now(UTC).date().isoformat()
+
+
+def told(verdict: Verdict, *, sharing: bool) -> dict[str, Any]:
+    """Return a verdict as both kinds of page have it."""
     marked = [{"mark": mark, "sentence": text} for mark, text in verdict.marked(sharing=sharing)]
     return {**verdict.to_json(sharing=sharing), "marked": marked}
 
@@ -136,36 +135,33 @@ def _n_above(numbers: Numbers) -> int:
     return int((numbers.probability > numbers.prior * np.exp(TIE)).sum())
 
 
-def _in_short(source: Source, rules: DisclosureRules) -> list[str]:
+def _in_short(source: Source) -> list[str]:
     """Return the plain numbers in sentences."""
     numbers = source.drawn.numbers(JOINT)
     n = len(numbers.probability)
-    if not rules.describes(n):
-        few = FEW if n < rules.least else f"fewer than {rules.least_described:,}"
-        return [f"Only {few} {source.rows} were evaluated: no number about them can be shared."]
-    of_all = f"of {rules.records(n)}"
+    of_all = f"of {n:,} {source.rows}"
+    if n < source.drawn.evaluation.synthesizer.n_records:
+        of_all = f"of the {n:,} {source.rows} evaluated"
     what = "the true value" if len(source.drawn.labels.names) == 1 else "all the true values"
-    before, after = number(rules.usual(numbers.prior)), number(rules.mean(numbers.probability))
-    n_above, n_first = _n_above(numbers), int((numbers.rank == 1).sum())
+    before, after = number(numbers.prior.mean()), number(numbers.probability.mean())
     moved = (
         f"Before the release, {what} had a probability of {before} on average to an intruder who "
         f"knows all other records and the models; after it, {after}."
     )
     return [
         moved,
-        f"For {rules.count(n_above, n)} {of_all} the release made {what} more probable.",
-        f"For {rules.count(n_first, n)} {of_all} the truth is the intruder's one best guess.",
+        f"For {_n_above(numbers):,} {of_all} the release made {what} more probable.",
+        f"For {_n_best(numbers):,} {of_all} the truth is the intruder's one best guess.",
     ]
 
 
-def _evaluated(source: Source, rules: DisclosureRules) -> dict[str, Any]:
-    drawn = source.drawn
-    n = len(drawn.labels.records)
+def evaluated(source: Source) -> dict[str, Any]:
+    """Return of what the risk was evaluated."""
+    labels = source.drawn.labels
     return {
-        "variables": list(drawn.labels.names),
-        "with_figures": list(drawn.labels.names[:MOST_VARIABLES]),
-        "records": rules.size(n),
-        "all_records": n == rules.n_records,
+        "variables": list(labels.names),
+        "with_figures": list(labels.names[:MOST_VARIABLES]),
+        "all_records": len(labels.records) == source.drawn.evaluation.synthesizer.n_records,
         "n_datasets": source.n_datasets,
         "as_is": _as_is(source),
     }
@@ -178,48 +174,38 @@ def _as_is(source: Source) -> list[str]:
     return list(planned if looked_at is None else looked_at)
 
 
-def _summary(source: Source, rules: DisclosureRules) -> list[dict[str, Any]]:
+def _summary(source: Source) -> list[dict[str, Any]]:
     drawn = source.drawn
     rows = []
     for of in (JOINT, *drawn.labels.names):
         numbers = drawn.numbers(of)
-        n = len(numbers.probability)
-        row: dict[str, Any] = {
-            "of": "all together" if of == JOINT else of,
-            "n_records": rules.size(n),
-            "prior": rules.usual(numbers.prior),
-            "mean": rules.mean(numbers.probability),
-            "median": rules.quantile(numbers.probability, 0.5),
-            "q95": rules.quantile(numbers.probability, 0.95),
-            "mean_lift": rules.mean(numbers.lift),
-            "n_above_prior": _count(_n_above(numbers), n, rules),
-            "n_best": _count(int((numbers.rank == 1).sum()), n, rules),
-            "mean_difference": None if of == JOINT else _mean_difference(drawn, of, rules),
-        }
-        if not rules.sharing:
-            row["max"] = float(numbers.probability.max())
-            row["max_gain"] = float((numbers.probability - numbers.prior).max())
-        rows.append(row)
+        after = numbers.probability
+        off = None if of == JOINT else drawn.difference(drawn.labels.axis(of)).mean()
+        rows.append(
+            {
+                "of": "all together" if of == JOINT else of,
+                "n_records": f"{len(after):,}",
+                "prior": _finite(numbers.prior.mean()),
+                "mean": _finite(after.mean()),
+                "median": _finite(np.median(after)),
+                "q95": _finite(np.quantile(after, 0.95)),
+                "max": _finite(after.max()),
+                "max_gain": _finite((after - numbers.prior).max()),
+                "mean_lift": _finite(numbers.lift.mean()),
+                "n_above_prior": f"{_n_above(numbers):,}",
+                "n_best": f"{_n_best(numbers):,}",
+                "mean_difference": None if off is None else _finite(off),
+            }
+        )
     return rows
 
 
-def _count(n: int, total: int, rules: DisclosureRules) -> str:
-    """Return how many of the records; a dash where nothing about so few is told."""
-    return rules.count(n, total) if rules.describes(total) else "–"
+def _n_best(numbers: Numbers) -> int:
+    return int((numbers.rank == 1).sum())
 
 
-def _mean_difference(drawn: Drawn, of: str, rules: DisclosureRules) -> float | None:
-    """Return the mean distance of the best guess, unless few records make it what it is."""
-    off = drawn.difference(drawn.labels.axis(of))
-    n_off = int((off > 0).sum())
-    if bool(np.isin(off, (0.0, 1.0)).all()):  # the mean is a count
-        if not rules.describes(len(off)) or not rules.tells(n_off, len(off)):
-            return None
-        return rules.rounded(n_off) / len(off)
-    return rules.mean(off) if n_off >= rules.least else None
-
-
-def _intruder(source: Source) -> dict[str, Any]:
+def intruder(source: Source) -> dict[str, Any]:
+    """Return what the intruder is taken to believe, and which guesses are about the truth."""
     evaluation = source.drawn.evaluation
     around = [
         name
@@ -253,71 +239,62 @@ def _prior(prior: Prior) -> str:
     )
 
 
-def _guesses(source: Source, axis: int, rules: DisclosureRules) -> dict[str, Any]:
+def _guesses(source: Source, axis: int) -> dict[str, Any]:
     """Return how one variable's guesses are laid out, in its own units."""
     drawn = source.drawn
     grid, name = drawn.grids[axis], drawn.labels.names[axis]
-    if drawn.is_of_range(axis):
-        # How many guesses there are would tell where a range ends that is read off the data.
-        return {"variable": name, "n_guesses": None, "lines": _of_range(source, axis, rules)}
-    per_record = grid.present.sum(axis=1).astype(np.float64)
-    usual, mean = rules.common(per_record), rules.mean(per_record)
-    n_guesses = f"{usual:.0f}" if usual is not None else "–"
-    if usual is None and mean is not None:
-        n_guesses = f"{mean:.1f} on average"
-    lines: list[str] = []
+    if drawn.is_of_range(axis):  # its guesses are nodes of an integral
+        return {"variable": name, "n_guesses": None, "lines": _of_range(source, axis)}
+    per_record = grid.present.sum(axis=1)
+    n_guesses = f"{per_record[0]:,}"
+    if (per_record != per_record[0]).any():
+        n_guesses = f"{per_record.mean():,.1f} on average"
     family = drawn.labels.families[axis]
     if not grid.around_truth and not family.is_continuous and not grid.n_replaced:
-        lines.append("The same for every record: every level or value that was listed.")
-    elif len(grid.values) < rules.least:
-        lines.append(f"Of {FEW} {source.rows}: nothing is told.")
+        lines = ["The same for every record: every level or value that was listed."]
     else:
-        lines += _reach(source, axis, rules)
+        lines = _reach(source, axis)
     return {"variable": name, "n_guesses": n_guesses, "lines": lines}
 
 
-def _of_range(source: Source, axis: int, rules: DisclosureRules) -> list[str]:
+def _of_range(source: Source, axis: int) -> list[str]:
     """Return which values are considered, and how near to the truth counts as learnt."""
     drawn = source.drawn
-    grid, name, question = drawn.grids[axis], drawn.labels.names[axis], drawn.evaluation.question
-    ends = ""
-    if not rules.sharing:
-        ends = f", about {number(grid.values.min())} to {number(grid.values.max())}"
+    grid = drawn.grids[axis]
     every = "Every value in a range"
     if drawn.labels.families[axis].is_continuous and grid.log_widths is None:
         every = "The few values that the variable takes"
-    lines = [f"{every}, the same for all {source.rows}{ends}."]
-    near = question.tolerances[name].words(drawn.labels.families[axis]) if question else ""
-    lines.append(f"A value counts as learnt {f'{near} of the truth' if near else 'exactly'}.")
-    return lines
+    ends = f"about {number(grid.values.min())} to {number(grid.values.max())}"
+    return [f"{every}, the same for all {source.rows}, {ends}.", learnt(source, axis)]
 
 
-def _reach(source: Source, axis: int, rules: DisclosureRules) -> list[str]:
+def learnt(source: Source, axis: int) -> str:
+    """Return how near to the truth of a variable counts as learnt."""
+    drawn = source.drawn
+    question, family = drawn.evaluation.question, drawn.labels.families[axis]
+    near = question.tolerances[drawn.labels.names[axis]].words(family) if question else ""
+    return f"A value counts as learnt {f'{near} of the truth' if near else 'exactly'}."
+
+
+def _reach(source: Source, axis: int) -> list[str]:
     """Return how far guesses go, on the variable's own scale and on others that it stands for."""
     drawn = source.drawn
     grid, name = drawn.grids[axis], drawn.labels.names[axis]
     truth = grid.values[np.arange(len(grid.values)), grid.truth]
     low = np.where(grid.present, grid.values, np.inf).min(axis=1)
     high = np.where(grid.present, grid.values, -np.inf).max(axis=1)
+    first, middle, last = (float(np.median(values)) for values in (low, truth, high))
     if not grid.around_truth:
-        own = "The same range for every record"
-        n = len(truth)
-        given_way = (
-            f"The truth took the place of the nearest guess for {rules.count(grid.n_replaced, n)} "
-            f"of {rules.records(n)}."
-        )
-        if rules.sharing:  # its ends may be the least and the largest of the confidential values
-            return [f"{own}, chosen without the truth.", given_way]
-        return [f"{own}: from {number(np.median(low))} to {number(np.median(high))}.", given_way]
-    lines = [_relative_to_truth(low, high, truth, rules)]
-    first, middle, last = (rules.quantile(values, 0.5) for values in (low, truth, high))
-    width = rules.quantile(high - low, 0.5)
-    if first is None or middle is None or last is None or width is None:
-        return lines
-    lines.append(
-        f"In the middle of the records they go from {number(first)} to {number(last)}, about a "
-        f"truth of {number(middle)}."
-    )
+        given_way = f"for {grid.n_replaced:,} of {len(truth):,} {source.rows}"
+        return [
+            f"The same range for every record: from {number(first)} to {number(last)}.",
+            f"The truth took the place of the nearest guess {given_way}.",
+        ]
+    ends = f"from {number(first)} to {number(last)}, about a truth of {number(middle)}"
+    lines = [
+        _relative_to_truth(low, high, truth),
+        f"In the middle of the records they go {ends}.",
+    ]
     regression = drawn.evaluation.synthesizer.plan.regressions[axis]
     if regression.transform.steps:
         bottom, top = (float(value) for value in regression.on_model_scale(np.array([first, last])))
@@ -328,92 +305,87 @@ def _reach(source: Source, axis: int, rules: DisclosureRules) -> list[str]:
     if _LOGARITHM.match(name):
         lines.append(
             f"If {name} is a natural logarithm, as its name suggests, the highest guess is about "
-            f"{np.exp(width):.3g} times the lowest in the quantity itself."
+            f"{np.exp(np.median(high - low)):.3g} times the lowest in the quantity itself."
         )
     return lines
 
 
-def _relative_to_truth(
-    low: FloatArray, high: FloatArray, truth: FloatArray, rules: DisclosureRules
-) -> str:
+def _relative_to_truth(low: FloatArray, high: FloatArray, truth: FloatArray) -> str:
     """Return how guesses lie about the truth, by factor or distance where all have the same."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = [rules.common(np.where(truth == 0, np.inf, end / truth)) for end in (low, high)]
-    factors = sorted(ratio for ratio in ratios if ratio is not None and np.isfinite(ratio))
-    if len(factors) == len(ratios):
-        return f"From {' to '.join(f'{f:.4g}' for f in factors)} times each record's own truth."
-    below, above = (rules.common(apart) for apart in (truth - low, high - truth))
+        factors = [same(end / truth) for end in (low, high)]
+    if None not in factors:
+        shown = " to ".join(f"{factor:.4g}" for factor in sorted(f for f in factors if f))
+        return f"From {shown} times each record's own truth."
+    below, above = same(truth - low), same(high - truth)
     if below is not None and above is not None:
         return f"From {number(below)} below to {number(above)} above each record's own truth."
     return "About each record's own truth."
 
 
-def _diagnostics(source: Source, rules: DisclosureRules) -> list[dict[str, str]]:
+def _diagnostics(source: Source) -> list[dict[str, str]]:
     """Return what is shaky; what the checks of the release found stands in a table of its own."""
     return [
-        {"what": what, "why": rules.says(one.why) or "", "what_to_do": one.what_to_do}
+        {"what": one.what, "why": one.why, "what_to_do": one.what_to_do}
         for one in source.findings
-        if not one.is_failed_check and (what := rules.says(one.what)) is not None
+        if not one.is_failed_check
     ]
 
 
-def _release_check(source: Source, rules: DisclosureRules) -> dict[str, Any] | None:
-    if source.checks is None:
+def _release_check(source: Source) -> dict[str, Any] | None:
+    checks = source.checks
+    if checks is None:
         return None
     distance = [
         {
             "variable": one.variable,
             "dataset": one.dataset,
-            # It moves with one record by more than steps of a mean would hide.
-            "d2": None if rules.sharing else _finite(one.d2),
+            "d2": _finite(one.d2),
             "df": one.df,
             "result": _fit_result(one),
         }
-        for one in source.checks.distances
+        for one in checks.distances
     ]
     closeness = [
         {
             "compared": one.compared,
             "dataset": one.dataset or "all together",
-            "n_compared": rules.size(one.n_compared),
-            "found": rules.count(one.found, one.n_compared),
+            "n_compared": f"{one.n_compared:,}",
+            "found": f"{one.found:,}",
             "result": "too close: were records copied?" if one.is_too_close else "as expected",
         }
-        for one in source.checks.close
+        for one in checks.close
     ]
     agreement = [
         {
             "variable": one.variable,
             "dataset": one.dataset,
-            "n_rows": rules.size(one.n_rows),
-            "agree": rules.count(one.agree, one.n_rows),
-            "expected": rules.count(round(one.expected), one.n_rows),
+            "n_rows": f"{one.n_rows:,}",
+            "agree": f"{one.agree:,}",
+            "expected": f"{round(one.expected):,}",
             "result": "too many: was the column copied?" if one.is_too_often else "as expected",
         }
-        for one in source.checks.agreements
+        for one in checks.agreements
     ]
     residuals = [
         {
             "variable": one.variable,
             "dataset": one.dataset,
-            "n_rows": rules.size(one.n_rows),
-            # They move with one record, as D² does.
-            "correlation": None if rules.sharing else _finite(one.correlation),
-            "z": None if rules.sharing else _finite(one.z),
+            "n_rows": f"{one.n_rows:,}",
+            "correlation": _finite(one.correlation),
+            "z": _finite(one.z),
             "result": "too alike: were rows copied in part?"
             if one.are_too_alike
             else "as expected",
         }
-        for one in source.checks.residual_correlations
+        for one in checks.residual_correlations
     ]
-    total = source.checks.total
     return {
-        "failed": bool(source.checks.failures),
-        # To outsiders a guessable seed is an invitation to guess it.
-        "guessed": not rules.sharing and any(one.is_guessed for one in source.checks.seed_trials),
-        "unchecked": bool(source.checks.unchecked),
+        "failed": bool(checks.failures),
+        "guessed": any(one.is_guessed for one in checks.seed_trials),
+        "unchecked": bool(checks.unchecked),
         "distance": distance,
-        "together_too_near": total is not None and total.is_too_near,
+        "together_too_near": checks.total is not None and checks.total.is_too_near,
         "closeness": closeness,
         "agreement": agreement,
         "residuals": residuals,
@@ -430,7 +402,8 @@ def _fit_result(distance: Distance) -> str:
     return "looks as if it came from this model"
 
 
-def _models(source: Source) -> list[dict[str, Any]]:
+def models(source: Source) -> list[dict[str, Any]]:
+    """Return the models, and how each was fitted and evaluated."""
     rows = []
     for model in source.drawn.evaluation.synthesizer.models:
         name = model.regression.response
@@ -448,9 +421,10 @@ def _models(source: Source) -> list[dict[str, Any]]:
     return rows
 
 
-def _versions() -> dict[str, str]:
-    versions = {"Python": platform.python_version()}
-    return versions | {name: metadata.version(name) for name in _LIBRARIES}
+def versions() -> dict[str, str]:
+    """Return what this was computed with."""
+    found = {"Python": platform.python_version()}
+    return found | {name: metadata.version(name) for name in _LIBRARIES}
 
 
 def _riskiest(source: Source) -> list[dict[str, Any]]:

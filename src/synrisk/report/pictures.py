@@ -1,4 +1,4 @@
-"""What the report's pictures show, as numbers: bars, each of enough records."""
+"""What the report's pictures show, as numbers."""
 
 from __future__ import annotations
 
@@ -11,28 +11,63 @@ from synrisk.base.arrays import FloatArray
 from synrisk.core.measures import JOINT
 from synrisk.data.schema import Factor
 from synrisk.plots.view import Drawn, Numbers
-from synrisk.report.disclosure_control import Bins, DisclosureRules, pooled_levels
+from synrisk.report.bins import Bins, round_bins, whole_bins
 from synrisk.synthesis.release import Released
 
 MOST_VARIABLES = 12  # with pictures of their own
-_MOST_RANK_BARS = 60
+_MOST_CURVES = 7
+_SAME = 1e-6
+_CLOSENESS = (
+    "How to read it: the closer the synthetic outlines lie to the confidential bars, the more "
+    "useful the release is for this variable by itself. Closeness here is neither safe nor unsafe."
+)
+_OF_RELEASE = "How to read it: the values in the release, which everybody has."
 
 
-def pictures(
-    drawn: Drawn, release: Sequence[Released] | None, rules: DisclosureRules
-) -> list[dict[str, Any]]:
+def pictures(drawn: Drawn, release: Sequence[Released] | None) -> list[dict[str, Any]]:
     """Return the pictures in order, each with a title, a caption and the numbers that it shows."""
     names = drawn.labels.names[:MOST_VARIABLES]
     of_all = (JOINT,) if len(drawn.labels.names) == 1 else (JOINT, *names)
-    made = [_probability(drawn.numbers(of), _said(drawn, of), rules) for of in of_all]
-    made.append(_exceedance(drawn, of_all, rules))
-    # In a range guesses stand closer about the truth, and how many there are tells its ends.
+    made = [_probability(drawn.numbers(of), _said(drawn, of)) for of in of_all]
+    made += _exceedance(drawn, of_all)
+    # In a range guesses stand closer about the truth: a rank among them says little.
     if not any(map(drawn.is_of_range, range(len(drawn.grids)))):
-        made.append(_ranks(drawn.numbers(JOINT), _said(drawn, JOINT), rules))
-    made += [_difference(drawn, axis, rules) for axis in range(len(names))]
+        made.append(_ranks(drawn.numbers(JOINT), _said(drawn, JOINT)))
+    made += [_difference(drawn, axis) for axis in range(len(names))]
     if release is not None:
-        made += [_distribution(drawn, axis, release, rules) for axis in range(len(names))]
-    return [one for one in made if one is not None]
+        made += [_distribution(drawn, axis, release) for axis in range(len(names))]
+    return made
+
+
+def pictures_of_release(drawn: Drawn, release: Sequence[Released]) -> list[dict[str, Any]]:
+    """Return pictures of the synthesized variables in which nothing but the release is."""
+    made = []
+    for axis, name in enumerate(drawn.labels.names[:MOST_VARIABLES]):
+        values = np.concatenate([dataset.columns[name] for dataset in release])
+        common = {
+            "title": f"Synthetic values: {name}",
+            "caption": _OF_RELEASE,
+            "x": f"{name}, in its own units",
+            "line": None,
+        }
+        variable = drawn.labels.variables[axis]
+        if isinstance(variable, Factor):
+            there = np.unique(values)
+            made.append(
+                {
+                    **common,
+                    "kind": "levels",
+                    "x": "level",
+                    "y": "share of rows",
+                    "n": f"{len(values):,}",
+                    "levels": [str(variable.levels[code]) for code in there],
+                    "shares": [float(f"{(values == code).mean():.4g}") for code in there],
+                    "synthetic": [],
+                }
+            )
+        else:
+            made.append({**common, "y": "density of rows", **_histogram(drawn, axis, values)})
+    return made
 
 
 def _said(drawn: Drawn, of: str) -> str:
@@ -42,29 +77,18 @@ def _said(drawn: Drawn, of: str) -> str:
     return "all variables together"
 
 
-def _json(bins: Bins, n: str) -> dict[str, Any]:
-    """Return edges and shares without digits that rounding made."""
-    shares = bins.counts / max(float(bins.counts.sum()), 1.0)
-    return {
-        "n": n,
-        "edges": [float(f"{edge:.10g}") for edge in bins.edges],
-        "shares": [float(f"{share:.4g}") for share in shares],
-    }
+def same(values: FloatArray) -> float | None:
+    """Return the value that all have, or None."""
+    middle = float(np.median(values))
+    with np.errstate(invalid="ignore"):
+        alike = (np.abs(values - middle) <= _SAME * abs(middle)).all()
+    return middle if alike else None
 
 
-def _probability_bins(numbers: Numbers, rules: DisclosureRules) -> Bins | None:
-    # Edges are laid from the prior, so that no bar lies across it.
-    prior = rules.common(numbers.prior)
-    anchor = float(f"{numbers.prior.mean():.2g}") if prior is None else prior
-    return rules.bins(numbers.probability, anchor=anchor, low=0.0)
-
-
-def _probability(numbers: Numbers, said: str, rules: DisclosureRules) -> dict[str, Any] | None:
-    if rules.common(numbers.prior) is None:
-        return _gain(numbers, said, rules)
-    bins = _probability_bins(numbers, rules)
-    if bins is None:
-        return None
+def _probability(numbers: Numbers, said: str) -> dict[str, Any]:
+    prior = same(numbers.prior)
+    if prior is None:
+        return _gain(numbers, said)
     return {
         "kind": "histogram",
         "title": f"Probability of the truth: {said}",
@@ -75,17 +99,15 @@ def _probability(numbers: Numbers, said: str, rules: DisclosureRules) -> dict[st
         "x": "posterior probability of the truth",
         "whole": False,
         "y": "density of records",
-        "line": rules.usual(numbers.prior),
+        "line": prior,
         "line_label": "prior",
-        **_json(bins, rules.size(len(numbers.probability))),
+        # Edges are laid from the prior, so that no bar lies across it.
+        **round_bins(numbers.probability, anchor=prior, low=0.0).to_json(),
     }
 
 
-def _gain(numbers: Numbers, said: str, rules: DisclosureRules) -> dict[str, Any] | None:
+def _gain(numbers: Numbers, said: str) -> dict[str, Any]:
     """Return what the release added, where every record has a prior of its own."""
-    bins = rules.bins(numbers.probability - numbers.prior, anchor=0.0)
-    if bins is None:
-        return None
     return {
         "kind": "histogram",
         "title": f"What the release added: {said}",
@@ -98,52 +120,47 @@ def _gain(numbers: Numbers, said: str, rules: DisclosureRules) -> dict[str, Any]
         "y": "density of records",
         "line": 0.0,
         "line_label": "nothing added",
-        **_json(bins, rules.size(len(numbers.probability))),
+        **round_bins(numbers.probability - numbers.prior).to_json(),
     }
 
 
-def _exceedance(
-    drawn: Drawn, of_all: Sequence[str], rules: DisclosureRules
-) -> dict[str, Any] | None:
+def _exceedance(drawn: Drawn, of_all: Sequence[str]) -> list[dict[str, Any]]:
     """Return how many are over a threshold, at the edges of the bars of the probabilities."""
     curves = []
-    for of in of_all[:7]:
+    for of in of_all[:_MOST_CURVES]:
         numbers = drawn.numbers(of)
-        prior, bins = rules.common(numbers.prior), _probability_bins(numbers, rules)
-        if prior is None or bins is None or len(bins.counts) < 2:
+        prior = same(numbers.prior)
+        if prior is None:
             continue
-        over = np.cumsum(bins.counts[::-1])[::-1] / bins.counts.sum()
-        curves.append(
-            {
-                "of": _said(drawn, of),
-                "thresholds": [float(f"{edge / prior:.6g}") for edge in bins.edges[1:-1]],
-                "shares": [float(f"{share:.4g}") for share in over[1:]],
-            }
-        )
+        bins = round_bins(numbers.probability, anchor=prior, low=0.0)
+        if len(bins.counts) > 1:
+            over = np.cumsum(bins.counts[::-1])[::-1] / bins.counts.sum()
+            curves.append(
+                {
+                    "of": _said(drawn, of),
+                    "thresholds": [float(f"{edge / prior:.6g}") for edge in bins.edges[1:-1]],
+                    "shares": [float(f"{share:.4g}") for share in over[1:]],
+                }
+            )
     if not curves:
-        return None
-    cut_off = " Curves end where too few records are left to be shown." if rules.sharing else ""
-    return {
-        "kind": "exceedance",
-        "title": "How many are over a threshold",
-        "caption": "How to read it: choose a lift on the horizontal axis, the factor by which the "
-        "release multiplied the probability of the truth; the curve shows the share of records "
-        f"whose lift is larger. At 1 the release told nothing.{cut_off}",
-        "x": "lift: probability after the release over before",
-        "y": "share of records over it (log scale)",
-        "n": rules.size(len(drawn.labels.records)),
-        "curves": curves,
-    }
+        return []
+    return [
+        {
+            "kind": "exceedance",
+            "title": "How many are over a threshold",
+            "caption": "How to read it: choose a lift on the horizontal axis, the factor by which "
+            "the release multiplied the probability of the truth; the curve shows the share of "
+            "records whose lift is larger. At 1 the release told nothing.",
+            "x": "lift: probability after the release over before",
+            "y": "share of records over it (log scale)",
+            "n": f"{len(drawn.labels.records):,}",
+            "curves": curves,
+        }
+    ]
 
 
-def _ranks(numbers: Numbers, said: str, rules: DisclosureRules) -> dict[str, Any] | None:
-    # Few records with more guesses than others would show by the axis.
-    most = int(np.sort(numbers.n_guesses)[-min(rules.least, len(numbers.n_guesses))])
-    width = -(-most // rules.most_bars(len(numbers.rank), _MOST_RANK_BARS))
-    edges = 0.5 + width * np.arange(-(-most // width) + 1, dtype=np.float64)
-    bins = rules.pooled(numbers.rank, edges)
-    if bins is None:
-        return None
+def _ranks(numbers: Numbers, said: str) -> dict[str, Any]:
+    guesses = same(numbers.n_guesses.astype(np.float64))
     return {
         "kind": "histogram",
         "title": f"Rank of the truth: {said}",
@@ -153,13 +170,13 @@ def _ranks(numbers: Numbers, said: str, rules: DisclosureRules) -> dict[str, Any
         "x": "rank of the truth among the guesses",
         "whole": True,
         "y": "density of records",
-        "line": rules.usual((numbers.n_guesses + 1) / 2.0),
+        "line": ((numbers.n_guesses.mean() if guesses is None else guesses) + 1.0) / 2.0,
         "line_label": "if the order were random",
-        **_json(bins, rules.size(len(numbers.rank))),
+        **whole_bins(numbers.rank).to_json(),
     }
 
 
-def _difference(drawn: Drawn, axis: int, rules: DisclosureRules) -> dict[str, Any] | None:
+def _difference(drawn: Drawn, axis: int) -> dict[str, Any]:
     name, family = drawn.labels.names[axis], drawn.labels.families[axis]
     off = drawn.difference(axis)
     common = {
@@ -168,29 +185,19 @@ def _difference(drawn: Drawn, axis: int, rules: DisclosureRules) -> dict[str, An
         "line": None,
     }
     if not family.is_ordered:
-        right = int((off == 0).sum())
-        if not rules.tells(right, len(off)) or not rules.describes(len(off)):
-            return None
-        counts = np.array([rules.rounded(right), rules.rounded(len(off) - right)])
-        shares = [float(f"{share:.4g}") for share in counts / counts.sum()]
+        right = float(f"{(off == 0).mean():.4g}")
         return {
             **common,
             "kind": "levels",
             "caption": "How to read it: for how many records the most probable level is the truth.",
             "x": "the best guess is …",
             "y": "share of records",
-            "n": rules.size(len(off)),
+            "n": f"{len(off):,}",
             "levels": ["the truth", "another level"],
-            "confidential": shares,
+            "shares": [right, float(f"{1.0 - right:.4g}")],
             "synthetic": [],
         }
-    bins = (
-        rules.bins(off, low=0.0)
-        if family.is_continuous
-        else rules.pooled(off, _whole_edges(off, rules, family.grid_step))
-    )
-    if bins is None:
-        return None
+    bins = round_bins(off, low=0.0) if family.is_continuous else whole_bins(off, family.grid_step)
     return {
         **common,
         "kind": "histogram",
@@ -199,84 +206,45 @@ def _difference(drawn: Drawn, axis: int, rules: DisclosureRules) -> dict[str, An
         "guesses reach.",
         "x": f"|best guess − truth| of {name}",
         "whole": not family.is_continuous and family.grid_step >= 1.0,
-        **_json(bins, rules.size(len(off))),
+        **bins.to_json(),
     }
 
 
-def _whole_edges(values: FloatArray, rules: DisclosureRules, step: float) -> FloatArray:
-    """Return an edge between multiples of `step`, from the `least`-th smallest to largest."""
-    ordered = np.sort(values / step)
-    first = min(rules.least, len(values)) - 1
-    low, high = round(ordered[first]), round(ordered[len(values) - 1 - first])
-    low, high = min(low, high), max(low, high)
-    width = -(-(high - low + 1) // rules.most_bars(len(values), _MOST_RANK_BARS))
-    n_bars = -(-(high - low + 1) // width)
-    return np.asarray(step * (low - 0.5 + width * np.arange(n_bars + 1, dtype=np.float64)))
+def _histogram(drawn: Drawn, axis: int, values: FloatArray) -> dict[str, Any]:
+    """Return the bars of a variable's own values."""
+    family, values = drawn.labels.families[axis], values.astype(np.float64)
+    continuous = family.is_continuous
+    bins = round_bins(values) if continuous else whole_bins(values, family.grid_step)
+    whole = not continuous and family.grid_step >= 1.0
+    return {"kind": "histogram", "whole": whole, **bins.to_json()}
 
 
-def _distribution(
-    drawn: Drawn, axis: int, release: Sequence[Released], rules: DisclosureRules
-) -> dict[str, Any] | None:
-    name, family = drawn.labels.names[axis], drawn.labels.families[axis]
-    variable = drawn.labels.variables[axis]
+def _distribution(drawn: Drawn, axis: int, release: Sequence[Released]) -> dict[str, Any]:
+    name, variable = drawn.labels.names[axis], drawn.labels.variables[axis]
     own = drawn.evaluation.synthesizer.columns[name]
     datasets = [dataset.columns[name] for dataset in release]
     common = {
         "title": f"Confidential and synthetic values: {name}",
-        "caption": "How to read it: the closer the synthetic outlines lie to the confidential "
-        "bars, the more useful the release is for this variable by itself. Closeness here is "
-        "neither safe nor unsafe.",
+        "caption": _CLOSENESS,
         "x": f"{name}, in its own units",
         "line": None,
     }
     if isinstance(variable, Factor):
-        return _levels(own, datasets, variable, common, rules)
-    values = own.astype(np.float64)
-    bins = (
-        rules.bins(values)
-        if family.is_continuous
-        else rules.pooled(values, _whole_edges(values, rules, family.grid_step))
-    )
-    if bins is None:
-        return None
-    ends = (bins.edges[0], bins.edges[-1])
-    outlines = [np.histogram(np.clip(one, *ends), bins.edges)[0] for one in datasets]
-    return {
-        **common,
-        "kind": "histogram",
-        "y": "density of records",
-        "whole": not family.is_continuous and family.grid_step >= 1.0,
-        "synthetic": [[float(f"{s:.4g}") for s in one / one.sum()] for one in outlines],
-        **_json(bins, rules.size(len(own))),
-    }
-
-
-def _levels(
-    own: Any,
-    datasets: Sequence[Any],
-    variable: Factor,
-    common: dict[str, Any],
-    rules: DisclosureRules,
-) -> dict[str, Any] | None:
-    if not rules.describes(len(own)):
-        return None
-    sizes = np.bincount(own, minlength=len(variable.levels)).tolist()
-    codes = pooled_levels(sizes, rules.least if rules.sharing else 0)
-    counts = np.array([rules.rounded(sum(sizes[code] for code in members)) for members in codes])
-    labels = [
-        str(variable.levels[members[0]]) if len(members) == 1 else f"({len(members)} pooled)"
-        for members in codes
-    ]
-    synthetic = [
-        [float(f"{np.isin(one, members).mean():.4g}") for members in codes] for one in datasets
-    ]
-    return {
-        **common,
-        "kind": "levels",
-        "x": "level",
-        "y": "share of records",
-        "n": rules.size(len(own)),
-        "levels": labels,
-        "confidential": [float(f"{share:.4g}") for share in counts / counts.sum()],
-        "synthetic": synthetic,
-    }
+        codes = range(len(variable.levels))
+        own_shares, *synthetic = (
+            [float(f"{(one == code).mean():.4g}") for code in codes] for one in (own, *datasets)
+        )
+        return {
+            **common,
+            "kind": "levels",
+            "x": "level",
+            "y": "share of records",
+            "n": f"{len(own):,}",
+            "levels": [str(level) for level in variable.levels],
+            "shares": own_shares,
+            "synthetic": synthetic,
+        }
+    bars = _histogram(drawn, axis, own)
+    edges = np.array(bars["edges"])
+    outlines = [Bins.of(one, edges).shares for one in datasets]
+    return {**common, "y": "density of records", "synthetic": outlines, **bars}

@@ -78,19 +78,19 @@ def described(picture: Mapping[str, Any]) -> str:
         line = picture["line"]
         dashed = "" if line is None else f" The dashed line, {picture['line_label']}: {line:.4g}."
         return (
-            f"{title}. Histogram of {n} records, highest from {edges[top]:.4g} to "
+            f"{title}. Histogram, n = {n}, highest from {edges[top]:.4g} to "
             f"{edges[top + 1]:.4g}.{dashed}"
         )
     if picture["kind"] == "levels":
-        shown = zip(picture["levels"], picture["confidential"], strict=True)
+        shown = zip(picture["levels"], picture["shares"], strict=True)
         bars = ", ".join(f"{level} {share:.1%}" for level, share in shown)
-        return f"{title}. Bars of {n} records: {bars}."
+        return f"{title}. Bars, n = {n}: {bars}."
     ends = "; ".join(
         f"{curve['of']}: {curve['shares'][0]:.1%} over {curve['thresholds'][0]:.4g}, "
         f"{curve['shares'][-1]:.1%} over {curve['thresholds'][-1]:.4g}"
         for curve in picture["curves"]
     )
-    return f"{title}, of {n} records. {ends}."
+    return f"{title}, n = {n}. {ends}."
 
 
 def _size(picture: Mapping[str, Any]) -> tuple[float, float]:
@@ -161,7 +161,7 @@ def _name(k: int, m: int) -> str:
 
 
 def _draw_levels(ax: Axes, picture: Mapping[str, Any]) -> None:
-    shares, synthetic = picture["confidential"], picture["synthetic"]
+    shares, synthetic = picture["shares"], picture["synthetic"]
     places = np.arange(len(shares))
     bars = ax.bar(places, shares, width=0.8, color=_BAR)
     handles: list[Any] = [bars] if synthetic else []

@@ -14,12 +14,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from synrisk.report.disclosure_control import DisclosureRules
 from synrisk.utility import Utility
 from synrisk.utility.intervals import UNCHANGED
-from synrisk.verdict.verdict import LEAST_SHARED
 
-_LEAST_RECORDS = 10 * LEAST_SHARED
+_LEAST_RECORDS = 100
 _MOST_PAIRS = 8
 _MODELS = {"main": "main effects", "interactions": "interactions", "cart": "a tree"}
 # The limits of the words are beyond what releases from the right models have, so that these are
@@ -30,13 +28,13 @@ _OVERLAP = 0.2
 _COPY = 1e-6  # of a ratio: rounding
 
 
-def usefulness(utility: Utility, rules: DisclosureRules) -> dict[str, Any]:
+def usefulness(utility: Utility, *, sharing: bool) -> dict[str, Any]:
     """Return what is told of a utility."""
     facts: dict[str, Any] = {
         "level": f"{100 * utility.level:g} %",
         "parameters": utility.parameters,
     }
-    return facts | (_shared(utility) if rules.sharing else _inside(utility))
+    return facts | (_shared(utility) if sharing else _inside(utility))
 
 
 def _shared(utility: Utility) -> dict[str, Any]:

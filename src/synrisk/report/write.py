@@ -14,6 +14,7 @@ import pandas as pd
 from synrisk.base.errors import FileError, OptionError, counted, got, one_of
 from synrisk.data.output_files import sha256, target_of, write_whole
 from synrisk.report.facts import Source, collect, number
+from synrisk.report.shared import collect_shared
 from synrisk.synthesis.release import Released, as_datasets, read_release
 
 KINDS = ("sharing", "inside")
@@ -38,7 +39,7 @@ def write_report(
     source
         What the report is made of.
     kind
-        "sharing", without anything about few records, or "inside".
+        "sharing", without anything that gives records away, or "inside".
     synthetic
         The release, for the pictures of its distributions and its hash; or None.
     title
@@ -53,7 +54,8 @@ def write_report(
     beside = target_of(page.with_suffix(".json"))
     release = None if synthetic is None else _read(source, synthetic)
     hashes = _hashes(source, synthetic, release, sharing=sharing)
-    facts = collect(source, release, hashes, sharing=sharing, title=title or _TITLE)
+    said = collect_shared if sharing else collect
+    facts = said(source, release, hashes, title or _TITLE)
     html = render(facts)
     # Figures are for the page; machines have their numbers.
     stored = json.dumps(facts, ensure_ascii=False, allow_nan=False, indent=1)
@@ -130,4 +132,5 @@ def render(facts: Mapping[str, Any]) -> str:
         {**picture, "svg": Markup(draw(picture, k))}  # noqa: S704
         for k, picture in enumerate(facts["figures"], 1)
     ]
-    return environment.get_template("page.html").render(**{**facts, "figures": figures})
+    page = environment.get_template(f"{facts['kind']}.html")
+    return page.render(**{**facts, "figures": figures})

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from synrisk.base.errors import listed
-from synrisk.base.notes import Count, for_anyone, for_inside
+from synrisk.base.errors import counted, listed
 from synrisk.core.summary import RiskArrays
 from synrisk.risk.doubts import Doubt
 from synrisk.risk.estimators.estimate import Finding
@@ -40,10 +39,8 @@ def findings(
     if evaluation.paired is not None:
         found.append(
             Finding(
-                for_anyone("The Monte-Carlo error is not known."),
-                for_anyone(
-                    "The paper's estimator pairs the draws of all models, and gives no error."
-                ),
+                "The Monte-Carlo error is not known.",
+                "The paper's estimator pairs the draws of all models, and gives no error.",
                 "Use the estimator 'auto', or 'importance' for draws that were made elsewhere.",
                 by_choice=True,
             )
@@ -51,8 +48,8 @@ def findings(
     elif result.errors is None:
         found.append(
             Finding(
-                for_anyone("The Monte-Carlo error is not known."),
-                for_anyone("The risk was evaluated with diagnostics=False."),
+                "The Monte-Carlo error is not known.",
+                "The risk was evaluated with diagnostics=False.",
                 "Evaluate it with diagnostics=True.",
                 by_choice=True,
             )
@@ -70,8 +67,8 @@ def findings(
         of_seeds = [trial.failure for trial in checks.seed_trials if trial.failure is not None]
         found += [
             Finding(
-                for_inside(failure),
-                for_anyone("Only the models' sufficient statistics enter the risk."),
+                failure,
+                "Only the models' sufficient statistics enter the risk.",
                 "Evaluate the data that will be released, made by these models.",
                 is_failed_check=True,
             )
@@ -80,8 +77,8 @@ def findings(
         ]
         found += [
             Finding(
-                for_inside(failure),
-                for_anyone("The risk takes the random numbers of the synthesis for unknown."),
+                failure,
+                "The risk takes the random numbers of the synthesis for unknown.",
                 "Synthesize anew without a seed: a secret one is drawn.",
                 is_failed_check=True,
             )
@@ -95,8 +92,8 @@ def findings(
 def _about_relation(relation: Relation) -> Finding:
     """Say that columns which are released as they are tell much of a variable."""
     return Finding(
-        for_anyone(f"Columns that are released as they are tell much of {relation.variable}."),
-        for_anyone(f"For many records {relation}. The risk takes for known what its models use."),
+        f"Columns that are released as they are tell much of {relation.variable}.",
+        f"For many records {relation}. The risk takes for known what its models use.",
         "Leave such a column out, synthesize it too, or see that a model of the variable uses it.",
     )
 
@@ -108,11 +105,11 @@ def _about_unchecked(checks: ReleaseChecks) -> list[Finding]:
         by_variable.setdefault(variable, []).append(number)
     return [
         Finding(
-            for_anyone(
+            (
                 f"Whether the release came from the model of {variable} could not be checked "
                 f"(dataset {listed(map(str, numbers))})."
             ),
-            for_anyone(
+            (
                 "The synthetic rows do not carry a fit of this model (they are too few, or a "
                 "predictor is constant among them), or draws that were made elsewhere are fewer "
                 "than 20 for each parameter."
@@ -132,12 +129,8 @@ def _about_records(result: RiskArrays, *, said: bool, fitted: bool) -> list[Find
     if not said and not known.all():
         found.append(
             Finding(
-                for_anyone(
-                    "The error of ",
-                    Count(int((~known).sum()), "record", of=len(known)),
-                    " cannot be estimated.",
-                ),
-                for_anyone("There are too few draws, or weights beyond what numbers can hold."),
+                (f"The error of {counted(int((~known).sum()), 'record')} cannot be estimated."),
+                "There are too few draws, or weights beyond what numbers can hold.",
                 "Use more draws (n_draws).",
             )
         )
@@ -145,10 +138,8 @@ def _about_records(result: RiskArrays, *, said: bool, fitted: bool) -> list[Find
     if n_bad:
         found.append(
             Finding(
-                for_anyone(
-                    Count(n_bad, "record is", "records are", of=len(known)), " not reliable."
-                ),
-                for_anyone(
+                (f"{counted(n_bad, 'record is', 'records are')} not reliable."),
+                (
                     "At some guess a few draws carry nearly all the weight (k̂ is high and the "
                     "effective number of draws is low): outliers, or guesses far from the model."
                 ),
@@ -166,12 +157,10 @@ def _about_records(result: RiskArrays, *, said: bool, fitted: bool) -> list[Find
     if known.any() and error > _LARGE_ERROR * moved and error > 1e-12:
         found.append(
             Finding(
-                for_anyone("The Monte-Carlo error hides what the release tells."),
-                for_inside(
+                "The Monte-Carlo error hides what the release tells.",
+                (
                     f"Probabilities differ from the prior by {moved:.2g} on average (root mean "
-                    f"square), and their standard error is {error:.2g}.",
-                    instead="The standard error of the probabilities is more than half of what "
-                    "they differ from the prior by on average (root mean square).",
+                    f"square), and their standard error is {error:.2g}."
                 ),
                 "Use more draws (n_draws of the fit).",
             )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synrisk.base.arrays import BoolArray, FloatArray, IntArray
-from synrisk.base.notes import Count, for_anyone, for_inside
+from synrisk.base.errors import counted
 from synrisk.data.schema import Factor, label_key
 from synrisk.risk.estimators.estimate import Finding
 from synrisk.risk.guesses import Grid
@@ -24,11 +24,6 @@ from synrisk.synthesis.rounding import is_coarse, step_of
 from synrisk.synthesis.synthesizer import Synthesizer
 
 _MORE_THAN = 1.5  # steps of the model: a release that has every other value alone
-# To outsiders: that one person alone has a level would tell of that person.
-SHARED_WHY = (
-    "what is possible was not declared, rounding not modelled, guesses too few, or a tolerance too "
-    "wide"
-)
 _KNOWN = 0.9  # a probability before the release
 LEAST_PEOPLE = 2  # with a level or value that nobody declared; one alone is what made it possible
 
@@ -56,13 +51,9 @@ class Doubt:
 
     def finding(self) -> Finding:
         """Return it as something shaky."""
-        n, of = int(self.records.sum()), len(self.records)
         return Finding(
-            for_anyone("The risk of ", Count(n, "record", of=of), " is not known."),
-            for_inside(
-                f"{self.why[0].upper()}{self.why[1:]}.",
-                instead=f"{SHARED_WHY[0].upper()}{SHARED_WHY[1:]}.",
-            ),
+            f"The risk of {counted(int(self.records.sum()), 'record')} is not known.",
+            f"{self.why[0].upper()}{self.why[1:]}.",
             self.what_to_do,
         )
 

@@ -136,6 +136,13 @@ class Question:
         listed = target.is_whole or strategy.few_values(target) is not None
         return None if listed else strategy.span(target)
 
+    def declared(self, name: str, synthesizer: Synthesizer) -> tuple[float, float] | None:
+        """Return the range of guesses that somebody declared, or None."""
+        strategy = self.guesses.get(name)
+        if not isinstance(strategy, Range):
+            return None
+        return strategy.declared(synthesizer.schema.variables[name])
+
     def within(self, factor: float) -> Question:
         """Return the question with other tolerances, so many times the present ones."""
         return replace(

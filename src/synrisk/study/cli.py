@@ -26,7 +26,8 @@ from synrisk.study.run import Done, report, run, seeds_of
 from synrisk.study.templates import APPLICATIONS, application_text, guessed_text, sample_text
 from synrisk.utility import Utility
 from synrisk.verdict.criteria import Criteria, policy_names
-from synrisk.verdict.verdict import FAILED, UNJUDGED, Verdict
+from synrisk.verdict.reasons import FAILED, UNJUDGED
+from synrisk.verdict.verdict import Verdict
 
 WRONG_INPUT, INTERNAL, INTERRUPTED = 2, 70, 130
 _CODES = {FAILED: 1, UNJUDGED: 3}
@@ -151,7 +152,7 @@ def demo(
         done = run(read_study(folder / application.file), progress=not quiet)
         if not quiet:
             _tell(done)
-        verdicts.append(f"{application.title}: {_outcome(done.verdict)}; {done.reports['sharing']}")
+        verdicts.append(f"{application.title}: {_outcome(done.verdict)}; {done.reports['inside']}")
     if not quiet:
         _print("\n".join(["", *verdicts]))
         _print("Try your own data: synrisk init --data people.csv")

@@ -34,7 +34,7 @@ from synrisk.risk.question import QUESTIONS
 from synrisk.synthesis.synthesizer import EngineName
 from synrisk.utility import MODELS, PARAMETERS, tree_maker
 from synrisk.verdict.criteria import DEFAULT, KEYS, Criteria, policy_names
-from synrisk.verdict.verdict import CALLED
+from synrisk.verdict.reasons import CALLED
 
 Made = TypeVar("Made")
 Given = ParamSpec("Given")
@@ -188,7 +188,7 @@ def read_study(path: str | os.PathLike[str]) -> Study:
     m, seed, stored, files = _synthesis(synthesis, folder)
     report = top.section("report")
     report.refuse_unknown(("kind", "title"))
-    kind = report.choice("kind", REPORT_KINDS, "sharing")
+    kind = report.choice("kind", REPORT_KINDS, "both")
     title = report.text("title") or top.text("title") or "Attribute disclosure risk"
     return Study(
         path=source,

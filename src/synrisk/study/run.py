@@ -48,7 +48,8 @@ from synrisk.synthesis.datasets import SynthesisWarning
 from synrisk.synthesis.synthesizer import Synthesizer, fit
 from synrisk.utility import Utility, utility
 from synrisk.verdict.criteria import Criteria
-from synrisk.verdict.verdict import CALLED, Verdict
+from synrisk.verdict.reasons import CALLED
+from synrisk.verdict.verdict import Verdict
 
 RISK, RECORDS, SUMMARY, UTILITY = "risk.nc", "records.csv", "summary.json", "utility.json"
 REPORTS = {"sharing": "report.html", "inside": "report-inside.html"}  # each with .json beside

@@ -81,7 +81,7 @@ variables = {{ gain = 0.1 }}  # and of every variable; or variables.{first} = {{
 # file = "policies.toml"    # or one of a file of yours
 
 [report]
-kind = "sharing"            # no small counts, no single records; or "inside", "both"
+kind = "both"               # "inside" for who decides, "sharing" for others: no count, no record
 """
 
 _TOLERANCE = """\

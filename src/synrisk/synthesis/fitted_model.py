@@ -12,7 +12,6 @@ import pandas as pd
 
 from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.base.errors import FitError
-from synrisk.base.notes import Note, for_inside
 from synrisk.data.schema import Columns, Factor, Schema
 from synrisk.fitting import Fit
 from synrisk.models.design import Design
@@ -85,7 +84,7 @@ def linear_predictors(matrix: FloatArray, coefficients: FloatArray) -> FloatArra
     return eta
 
 
-def saturation_notes(model: Model, n_records: int) -> tuple[Note, ...]:
+def saturation_notes(model: Model, n_records: int) -> tuple[str, ...]:
     """Say where a model has about a coefficient a record: it repeats single values."""
     response, columns = model.regression.response, model.design.columns
     levels: dict[str, int] = {}
@@ -94,25 +93,18 @@ def saturation_notes(model: Model, n_records: int) -> tuple[Note, ...]:
             factor = column.public.rpartition("[")[0]
             levels[factor] = levels.get(factor, 1) + 1
     notes = [
-        for_inside(
+        (
             f"{factor}, a predictor of {response}, has {n:,} levels for {n_records:,} records: "
             "about a coefficient for each record, so the model repeats single values. Merge its "
-            "levels, or leave it out.",
-            instead=f"{factor}, a predictor of {response}, has so many levels that there is about "
-            "a coefficient for each record, so the model repeats single values. Merge its levels, "
-            "or leave it out.",
+            "levels, or leave it out."
         )
         for factor, n in levels.items()
         if 2 * n > n_records
     ]
     if not notes and 2 * len(columns) > n_records:
         notes.append(
-            for_inside(
-                f"The model of {response} has {len(columns):,} coefficients for {n_records:,} "
-                "records, about one for each, so it repeats single values. Leave predictors out.",
-                instead=f"The model of {response} has about a coefficient for each record, so it "
-                "repeats single values. Leave predictors out.",
-            )
+            f"The model of {response} has {len(columns):,} coefficients for {n_records:,} "
+            "records, about one for each, so it repeats single values. Leave predictors out."
         )
     return tuple(notes)
 

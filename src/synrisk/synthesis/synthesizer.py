@@ -25,7 +25,6 @@ from synrisk.base.errors import (
     one_of,
 )
 from synrisk.base.messages import place_of, setting
-from synrisk.base.notes import Note, for_anyone
 from synrisk.base.seeds import checked_seed
 from synrisk.base.workers import Executor, workers
 from synrisk.data.archive import intact
@@ -344,15 +343,10 @@ class Synthesizer:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a user of these models should know."""
-        return tuple(map(str, self.structured_notes))
-
-    @property
-    def structured_notes(self) -> tuple[Note, ...]:
-        """The notes with who may read them."""
         fitted = [note for model in self.models if model.fit for note in model.fit.notes]
         saturated = [n for model in self.models for n in saturation_notes(model, self.n_records)]
         left_out = [
-            for_anyone(
+            (
                 f"Draws for {model.regression.response}: {listed(model.posterior.left_out)} was "
                 "taken for what the model computes for each record, and left out."
             )
@@ -360,7 +354,7 @@ class Synthesizer:
             if model.posterior.left_out
         ]
         rounded = [
-            for_anyone(
+            (
                 f"{model.response} is modelled as rounded to {model.regression.wants}: a release "
                 "of it is scored by probabilities of rounded values."
             )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,388 +18,28 @@ import pandas as pd
 from synrisk.base.arrays import BoolArray
 from synrisk.base.errors import OptionError, counted, got, listed, nearest
 from synrisk.core.measures import JOINT, RecordMeasure, RecordMeasures
-from synrisk.risk.doubts import SHARED_WHY, Doubt
+from synrisk.risk.doubts import Doubt
 from synrisk.risk.release_checks import ReleaseChecks
-from synrisk.verdict.criteria import Criteria, MeasureName
+from synrisk.verdict.criteria import Criteria
+from synrisk.verdict.reasons import (
+    CALLED,
+    FAILED,
+    NOT_EVALUATED,
+    PASSED,
+    UNJUDGED,
+    AsIsReason,
+    FurtherReason,
+    LimitReason,
+    Outcome,
+    Reason,
+    ReleaseReason,
+    ToleranceReason,
+)
 
-Outcome: TypeAlias = Literal["passed", "failed", "cannot be judged"]
-
-PASSED: Outcome = "passed"
-FAILED: Outcome = "failed"
-UNJUDGED: Outcome = "cannot be judged"
-
-CALLED = "records"  # what rows are called where nobody says that they are people
-LEAST_SHARED = 10  # counts below are not told to outsiders, nor is what they leave of the whole
 _CONFIDENCE = 1.96
-_THOUSANDTH = 0.001
-_MARKS = {PASSED: "kept", FAILED: "failed", UNJUDGED: "undecided"}
 _NO_ERROR = "the Monte-Carlo error is not known"
 _UNRELIABLE = "not reliable"
 _TOO_CLOSE = "too close to the limit for the Monte-Carlo error"
-_NOT_EVALUATED = "not evaluated"
-
-
-@dataclass(frozen=True)
-class Reason:
-    """How one limit, or one check beside the limits, came out.
-
-    Attributes
-    ----------
-    outcome
-        "passed", "failed" or "cannot be judged".
-    """
-
-    outcome: Outcome
-
-    @property
-    def mark(self) -> str:
-        """What it says of the release, in a word."""
-        return _MARKS[self.outcome]
-
-    def sentence(self, *, sharing: bool = False) -> str:
-        """Return it in words; with `sharing` without small counts."""
-        raise NotImplementedError
-
-    def to_json(self, *, sharing: bool = False) -> dict[str, Any]:
-        """Return it as JSON has it; with `sharing` small counts are null, others in tens."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class LimitReason(Reason):
-    """How one limit came out.
-
-    Attributes
-    ----------
-    of
-        "joint", or a variable.
-    limits, share
-        The limits by measure ("gain", "probability", "lift", "log_odds_range"), all of which a
-        record must exceed to count; and the share of the records that may.
-    within
-        What counts as the truth, in words: "within 10 %"; nothing for the truth alone.
-    rows
-        What records are called: "records", or "people" where somebody says that they are.
-    n_records
-        The number of confidential records.
-    n_over
-        How many exceed the limit beyond doubt.
-    n_undecided
-        Of how many that cannot be said; `undecided` counts them by why.
-    n_before
-        Where the limit is on the probability, for how many the prior exceeds it already.
-    unit
-        Counts are told to outsiders in such units: as many as one record may move.
-    """
-
-    of: str
-    limits: Mapping[MeasureName, float]
-    share: float
-    n_records: int
-    n_over: int
-    undecided: Mapping[str, int]
-    n_before: int
-    unit: int = LEAST_SHARED
-    within: str = ""
-    rows: str = CALLED
-
-    @property
-    def n_evaluated(self) -> int:
-        """How many records were evaluated."""
-        return self.n_records - self.undecided.get(_NOT_EVALUATED, 0)
-
-    @property
-    def n_undecided(self) -> int:
-        """Of how many records it cannot be said whether they exceed the limit."""
-        return sum(self.undecided.values())
-
-    def sentence(self, *, sharing: bool = False) -> str:
-        """Return it in words; with `sharing` without small counts."""
-        n_over, n_undecided = self._shared() if sharing else (self.n_over, self.n_undecided)
-        text = (
-            f"For {self._records_over(n_over, sharing=sharing)} {self._exceeds(none=n_over == 0)}"
-        )
-        whom = "them" if self.n_evaluated == self.n_records else "all"
-        if self.n_over or self.share:
-            text += f"; it may for {f'{_percent(self.share)} of {whom}' if self.share else 'none'}"
-        if self.n_undecided:
-            about = "about " if sharing else ""
-            others = "others" if n_undecided is None else f"{about}{n_undecided:,}"
-            text += f"; for {others} this cannot be said ({'; '.join(self._whys(sharing=sharing))})"
-        text += "."
-        if self.n_before:
-            where = "There" if sharing else f"For {self.n_before:,} of these"
-            text += f" {where} the prior exceeds it already, before the release."
-        return text
-
-    def _whys(self, *, sharing: bool) -> list[str]:
-        """Return why records are undecided; to outsiders doubts are all the same."""
-        known = (_NO_ERROR, _UNRELIABLE, _TOO_CLOSE, _NOT_EVALUATED)
-        whys = [why if why in known or not sharing else SHARED_WHY for why in self.undecided]
-        return list(dict.fromkeys(whys))
-
-    def _records_over(self, n_over: int | None, *, sharing: bool) -> str:
-        few = f"fewer than {self.unit}"
-        everyone = self._everyone(sharing=sharing)
-        if n_over == 0:
-            return f"none of {everyone}"
-        if n_over == self.n_evaluated:
-            return f"all {everyone.removeprefix('the ')}"
-        if n_over is not None and sharing:
-            return f"about {n_over:,} of {everyone}"
-        if n_over is not None:
-            return f"{n_over:,} of {everyone} ({_percent(n_over / self.n_evaluated)})"
-        # Beside a share the outcome bounds the number from one side, so no bound is told.
-        if self.share:
-            bound = "more than" if self.outcome == FAILED else "at most"
-            return f"{bound} the allowed share of {everyone}"
-        if self.n_evaluated < self.unit:
-            return f"some of {everyone}"
-        return f"{few if self.n_over < self.unit else f'all but {few}'} of {everyone}"
-
-    def _everyone(self, *, sharing: bool) -> str:
-        """Return of how many records the limit was looked at."""
-        n, n_records = self.n_evaluated, self.n_records
-        if sharing and n < LEAST_SHARED:
-            return f"fewer than {LEAST_SHARED} {self.rows}{'' if n == n_records else ' evaluated'}"
-        if n == n_records:
-            return f"{n:,} {self.rows}"
-        if sharing and n > n_records - LEAST_SHARED:
-            return f"the {self.rows} evaluated (nearly all {n_records:,})"
-        return f"the {n:,} {self.rows} evaluated (there are {n_records:,})"
-
-    def _exceeds(self, *, none: bool) -> str:
-        return " and ".join(self._exceeds_one(*limit, none=none) for limit in self.limits.items())
-
-    def _exceeds_one(self, measure: MeasureName, limit: float, *, none: bool) -> str:
-        what = "true values" if self.of == "joint" else f"true {self.of}"
-        belief = f"an intruder's probability of the {what}{self.within and ' ' + self.within}"
-        whose, verb, by = {
-            "gain": ("the release", "raise", f" {belief} by"),
-            "probability": (belief, "exceed", ""),
-            "lift": ("the release", "multiply", f" {belief} by"),
-            "log_odds_range": ("the release", "move", " an intruder's log odds between guesses by"),
-        }[measure]
-        shown = f"{100 * limit:g} percentage points" if measure == "gain" else f"{limit:g}"
-        more = f"{by} more than {shown}" if by else f" {shown}"
-        if none:
-            return f"does {whose} {verb}{more}"
-        return f"{whose} {'multiplies' if verb == 'multiply' else verb + 's'}{more}"
-
-    def _shared(self) -> tuple[int | None, int | None]:
-        """Return the counts that outsiders may see, in units; None for one that they may not."""
-        # That nobody exceeds a limit which nobody may is what "passed" says.
-        if self.outcome == PASSED and self.share == 0:
-            return 0, 0
-        n_over = _shareable(self.n_over, self.n_records, self.unit)
-        n_undecided = _shareable(self.n_undecided, self.n_records, self.unit)
-        n_within = self.n_records - self.n_over - self.n_undecided
-        if n_within < self.unit or n_over is None:  # or these would follow by subtraction
-            n_undecided = None
-        return n_over, n_undecided
-
-    def to_json(self, *, sharing: bool = False) -> dict[str, Any]:
-        """Return it as JSON has it; with `sharing` small counts are null, others in units."""
-        n_over, n_undecided = self._shared() if sharing else (self.n_over, self.n_undecided)
-        hidden = sharing and self.n_records < LEAST_SHARED
-        stored: dict[str, Any] = {
-            "kind": "limit",
-            "of": self.of,
-            "limits": dict(self.limits),
-            "share": self.share,
-            "outcome": self.outcome,
-            "n_records": None if hidden else self.n_records,
-            "n_over": n_over,
-            "n_undecided": n_undecided,
-            "sentence": self.sentence(sharing=sharing),
-        }
-        if not sharing:
-            stored |= {"undecided": dict(self.undecided), "n_before": self.n_before}
-        return stored
-
-
-@dataclass(frozen=True)
-class ReleaseReason(Reason):
-    """Whether the release looks as if it came from the models, which every number assumes.
-
-    Attributes
-    ----------
-    failures
-        What `risk.release_check` found, for inside use.
-    unchecked
-        The variables whose models could not be compared with the release, with the dataset where
-        others could.
-    """
-
-    failures: tuple[str, ...]
-    unchecked: tuple[str, ...]
-
-    @property
-    def mark(self) -> str:
-        """What it says of the release, in a word: a check that failed is no doubt."""
-        return "failed" if self.failures else super().mark
-
-    def sentence(self, *, sharing: bool = False) -> str:
-        """Return it in words; with `sharing` without what was found."""
-        if self.failures and not sharing:
-            return " ".join(self.failures)
-        if self.failures:
-            return (
-                f"The release fails {counted(len(self.failures), 'check')} of what the risk "
-                "assumes of it."
-            )
-        if self.unchecked:
-            accepted = " The criteria accept that." if self.outcome == PASSED else ""
-            return (
-                "Whether the release came from these models, which the risk assumes, could not be "
-                f"checked for {listed(self.unchecked)}.{accepted}"
-            )
-        if self.outcome == UNJUDGED:
-            return (
-                "Whether the release came from these models, which the risk assumes, was not "
-                "checked: the risk was evaluated with diagnostics=False."
-            )
-        return "The release looks as if it came from these models, which the risk assumes."
-
-    def to_json(self, *, sharing: bool = False) -> dict[str, Any]:
-        """Return it as JSON has it."""
-        return {
-            "kind": "release",
-            "outcome": self.outcome,
-            "n_failures": len(self.failures),
-            "unchecked": list(self.unchecked),
-            "sentence": self.sentence(sharing=sharing),
-        }
-
-
-@dataclass(frozen=True)
-class AsIsReason(Reason):
-    """What the release holds as it is: everybody can read it there, and no limit speaks of it.
-
-    Attributes
-    ----------
-    columns
-        Those of the confidential data.
-    """
-
-    columns: tuple[str, ...]
-
-    @property
-    def mark(self) -> str:
-        """What it says of the release, in a word."""
-        return "note"
-
-    def sentence(self, *, sharing: bool = False) -> str:  # noqa: ARG002 - alike for everybody
-        """Return it in words."""
-        return (
-            f"Released as they are, and not judged here: {listed(self.columns)}. Whether they "
-            "may be known is for you to say."
-        )
-
-    def to_json(self, *, sharing: bool = False) -> dict[str, Any]:
-        """Return it as JSON has it."""
-        return {
-            "kind": "as is",
-            "outcome": self.outcome,
-            "columns": list(self.columns),
-            "sentence": self.sentence(sharing=sharing),
-        }
-
-
-@dataclass(frozen=True)
-class ToleranceReason(Reason):
-    """Whether another tolerance would have failed a release that keeps the limits.
-
-    Attributes
-    ----------
-    failing
-        "half", "twice": the tolerances under which they are not kept.
-    """
-
-    failing: tuple[str, ...]
-
-    @property
-    def mark(self) -> str:
-        """What it says of the release, in a word."""
-        return "warning"
-
-    def sentence(self, *, sharing: bool = False) -> str:  # noqa: ARG002 - alike for everybody
-        """Return it in words."""
-        return (
-            f"With {' or '.join(self.failing)} the tolerance these limits would not be kept: how "
-            "near to the truth counts as learnt has decided."
-        )
-
-    def to_json(self, *, sharing: bool = False) -> dict[str, Any]:
-        """Return it as JSON has it."""
-        return {
-            "kind": "tolerance",
-            "outcome": self.outcome,
-            "failing": list(self.failing),
-            "sentence": self.sentence(sharing=sharing),
-        }
-
-
-@dataclass(frozen=True)
-class FurtherReason(Reason):
-    """What other releases of the same fit would have given: a release may have been chosen.
-
-    Attributes
-    ----------
-    n_kept
-        How many of them keep the limits, by their numbers.
-    largest
-        The largest gain in each, of all variables together or of one.
-    own
-        In this release.
-    is_kept
-        Whether this release keeps them.
-    """
-
-    n_kept: int
-    largest: tuple[float, ...]
-    own: float
-    is_kept: bool
-
-    @property
-    def is_lucky(self) -> bool:
-        """Whether this release keeps limits that half of the others do not."""
-        return self.is_kept and 2 * self.n_kept <= len(self.largest)
-
-    @property
-    def mark(self) -> str:
-        """What it says of the release, in a word."""
-        return "warning" if self.is_lucky else "note"
-
-    def sentence(self, *, sharing: bool = False) -> str:
-        """Return it in words; with `sharing` without numbers of single records."""
-        n = len(self.largest)
-        kept = "all" if self.n_kept == n else "none" if not self.n_kept else f"{self.n_kept:,}"
-        text = f"Of {n:,} further releases of the same fit {kept} would keep these limits"
-        if not sharing:
-            low, high, own = (
-                _gain(one) for one in (min(self.largest), max(self.largest), self.own)
-            )
-            range_ = low if low == high else f"{low} to {high}"
-            text += f"; the largest gain in them is {range_}, in this one {own}"
-        if self.is_lucky:
-            text += (
-                ". This one is lucky: if it was chosen among several, or made again until it "
-                "passed, it should not be released; a simpler model or more records would keep the "
-                "limits reliably"
-            )
-        return f"{text}."
-
-    def to_json(self, *, sharing: bool = False) -> dict[str, Any]:
-        """Return it as JSON has it."""
-        stored: dict[str, Any] = {
-            "kind": "further releases",
-            "outcome": self.outcome,
-            "n_releases": len(self.largest),
-            "n_kept": self.n_kept,
-            "sentence": self.sentence(sharing=sharing),
-        }
-        return stored if sharing else stored | {"largest": list(self.largest), "own": self.own}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -467,11 +107,12 @@ class Verdict:
         Marks are "kept", "failed", "undecided"; "note" for what decides nothing, or "warning" where
         it speaks against a release that passes.
         """
-        return [(reason.mark, reason.sentence(sharing=sharing)) for reason in self._ranked()]
-
-    def _ranked(self) -> list[Reason]:
         order: list[Outcome] = [self.outcome, FAILED, UNJUDGED, PASSED]
-        return sorted(self.reasons, key=lambda reason: order.index(reason.outcome))
+        ranked = sorted(self._told(sharing=sharing), key=lambda one: order.index(one.outcome))
+        return [(reason.mark, reason.sentence(sharing=sharing)) for reason in ranked]
+
+    def _told(self, *, sharing: bool) -> list[Reason]:
+        return [reason for reason in self.reasons if reason.is_shared or not sharing]
 
     def sentences(self, *, sharing: bool = False) -> list[str]:
         """Return a sentence for each reason, those that decide first.
@@ -479,9 +120,8 @@ class Verdict:
         Parameters
         ----------
         sharing
-            Whether the words may leave the office: then there is no count below 10, nor one that
-            leaves fewer than 10 of the records, others are in tens, and there is nothing about
-            single records.
+            Whether the words may leave the office: then they say which limits are kept, and no
+            number that records make.
         """
         return [sentence for _, sentence in self.marked(sharing=sharing)]
 
@@ -490,7 +130,7 @@ class Verdict:
         return {
             "outcome": self.outcome,
             "criteria": self.criteria.to_json(),
-            "reasons": [reason.to_json(sharing=sharing) for reason in self.reasons],
+            "reasons": [one.to_json(sharing=sharing) for one in self._told(sharing=sharing)],
         }
 
     def __str__(self) -> str:
@@ -530,7 +170,6 @@ def judge(
     labels: pd.Index[Any],
     checks: ReleaseChecks | None,
     n_records: int,
-    n_datasets: int = 1,
     doubts: Sequence[Doubt] = (),
     within: Mapping[str, str] | None = None,
     rows: str = CALLED,
@@ -549,8 +188,6 @@ def judge(
         What was found about the release, or None.
     n_records
         How many records there are; those that were not evaluated are undecided.
-    n_datasets
-        How many synthetic datasets there are.
     doubts
         Why the risk of some records is not known: they are undecided.
     within
@@ -588,9 +225,8 @@ def judge(
                 limits.share,
                 n_records,
                 int(over.sum()),
-                {k: n for k, n in {**why, _NOT_EVALUATED: n_records - len(labels)}.items() if n},
+                {k: n for k, n in {**why, NOT_EVALUATED: n_records - len(labels)}.items() if n},
                 int((before & over).sum()),
-                LEAST_SHARED * n_datasets,
                 (within or {}).get(of, ""),
                 rows,
             )
@@ -679,23 +315,3 @@ def _unchecked(checks: ReleaseChecks, variables: tuple[str, ...]) -> tuple[str, 
         else:
             missed += [f"{name} in dataset {number}" for number in without]
     return tuple(missed)
-
-
-def _shareable(n: int, n_records: int, unit: int) -> int | None:
-    """Return a count as outsiders may see it, or None.
-
-    In units, so that the counts of two limits cannot be subtracted to a few records.
-    """
-    if not unit <= n <= n_records - unit:
-        return None
-    told = unit * round(n / unit)
-    return told if told <= n_records - unit else told - unit
-
-
-def _gain(value: float) -> str:
-    """Return a gain in thousandths."""
-    return f"{value:.3f}" if value >= _THOUSANDTH else "below 0.001"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"

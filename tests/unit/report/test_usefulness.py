@@ -11,7 +11,6 @@ import pytest
 from helpers.cases import people
 
 import synrisk as sr
-from synrisk.report.disclosure_control import DisclosureRules
 from synrisk.report.usefulness import usefulness
 
 RARE = "rare<level>"
@@ -120,9 +119,7 @@ def test_trying_values_of_one_record_excludes_hardly_any(n, m):
     def rules(income, record):
         tried = people.copy()
         tried.loc[record, "LogIncome"] = income
-        return usefulness(
-            sr.utility(tried, release, regressions=HOUSEHOLD_PLAN), DisclosureRules(True, n)
-        )
+        return usefulness(sr.utility(tried, release, regressions=HOUSEHOLD_PLAN), sharing=True)
 
     for record in (3, people["LogIncome"].idxmin()):
         truth = rules(people.loc[record, "LogIncome"], record)
@@ -139,8 +136,9 @@ def test_a_level_of_one_record_is_not_counted():
     alone = data.astype({"r": str})
     alone.loc[17, "r"] = "zone"
     rules = [
-        usefulness(sr.utility(one, release, variables=["r", "x"], regressions=plan),
-                   DisclosureRules(True, 240))
+        usefulness(
+            sr.utility(one, release, variables=["r", "x"], regressions=plan), sharing=True
+        )
         for one in (data, alone)
     ]  # fmt: skip
     assert rules[0] == rules[1]

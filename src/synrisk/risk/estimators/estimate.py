@@ -16,7 +16,6 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from synrisk.base.arrays import FloatArray
-from synrisk.base.notes import Note
 from synrisk.base.workers import Executor
 from synrisk.core.batches import Units
 from synrisk.core.likelihood import ModelBlock
@@ -52,8 +51,8 @@ class Finding:
         Whether it says that the Monte-Carlo error of all records cannot be estimated.
     """
 
-    what: Note
-    why: Note
+    what: str
+    why: str
     what_to_do: str
     by_choice: bool = False
     is_failed_check: bool = False

@@ -15,7 +15,6 @@ import numpy as np
 from synrisk.base.arrays import FloatArray
 from synrisk.base.chunks import chunks
 from synrisk.base.errors import SyntheticDataError
-from synrisk.base.notes import for_anyone
 from synrisk.core.batches import Units
 from synrisk.core.likelihood import (
     KernelDraws,
@@ -100,8 +99,8 @@ class Importance(Estimate):
         worst, n_draws = int(np.argmin(sizes)), len(self.draws.log_v)
         carried = f"{n_draws:,} draws carry the weight of {sizes[worst]:.1f}"
         if not self.has_known_error:
-            what = for_anyone(f"The error of {variable} cannot be estimated.")
-            why = for_anyone(
+            what = f"The error of {variable} cannot be estimated."
+            why = (
                 f"Weighted by the density of the release (dataset {worst + 1}), {carried}; below "
                 f"{LEAST_RELEASE_ESS:.0f} the error is not seen."
             )
@@ -109,8 +108,8 @@ class Importance(Estimate):
         heavy = ~are_reliable(shapes, sizes, n_draws)
         if heavy.any():
             one = int(np.argmax(np.where(heavy, shapes, -np.inf)))
-            what = for_anyone(f"The error of {variable} may be larger than it looks.")
-            why = for_anyone(
+            what = f"The error of {variable} may be larger than it looks."
+            why = (
                 f"Weighted by the density of the release (dataset {one + 1}), the draws have "
                 f"weights with a heavy tail (k̂ = {shapes[one]:.2f}); {carried}."
             )

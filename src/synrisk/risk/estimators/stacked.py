@@ -14,7 +14,6 @@ import numpy as np
 
 from synrisk.base.arrays import FloatArray
 from synrisk.base.messages import either, setting
-from synrisk.base.notes import for_anyone
 from synrisk.core.batches import Units
 from synrisk.core.likelihood import KernelDraws, ModelBlock, log_predictive
 from synrisk.core.table_errors import ErrorSets
@@ -106,10 +105,8 @@ class Stacked(Estimate):
             return []
         return [
             Finding(
-                for_anyone(f"{variable} cannot be relied on."),
-                for_anyone(
-                    "A fit to confidential and synthetic data together is too far from normal."
-                ),
+                f"{variable} cannot be relied on.",
+                "A fit to confidential and synthetic data together is too far from normal.",
                 "Merge rare levels, leave predictors out, or narrow the priors.",
             )
         ]

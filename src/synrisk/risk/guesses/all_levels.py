@@ -9,7 +9,6 @@ import numpy as np
 from synrisk.base.arrays import FloatArray
 from synrisk.base.errors import GuessError
 from synrisk.base.messages import either
-from synrisk.base.notes import for_anyone
 from synrisk.risk.guesses.strategy import Grid, Guesses, Target
 
 _OTHERS = either(
@@ -63,8 +62,7 @@ class Neighbourhood(Guesses):
         """Lay out the guesses."""
         first = np.maximum(target.truth - self.n // 2, target.family.least)
         values = first[:, None] + np.arange(self.n, dtype=np.float64)
-        note = for_anyone(
-            # How many would change with one record.
+        note = (
             f"{target.name} takes many values; the guesses are the {self.n} whole numbers about "
             "the truth."
         )
@@ -90,7 +88,7 @@ class WithinATenth(Guesses):
         present = np.abs(offset) <= reach[:, None]
         near = target.family.on_grid(target.truth[:, None] + step * offset)
         values = np.where(present & (offset != 0), near, target.truth[:, None])
-        note = for_anyone(
+        note = (
             f"The guesses for {target.name} are {target.multiples} within a tenth of the truth, "
             f"one at least on either side, and {n} at most."
         )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from synrisk.base.notes import Count, for_anyone
+from synrisk.base.errors import counted
 from synrisk.risk.guesses.spaced import Within, check_number, check_width, even_grid
 from synrisk.risk.guesses.strategy import Grid, Guesses, Target
 
@@ -48,12 +48,9 @@ class Relative(Guesses):
         scale = np.abs(target.truth)
         if zero.any():
             scale[zero] = target.spread if target.spread > 0 else 1.0
-        note = for_anyone(
-            "For ",
-            Count(int(zero.sum()), "record", of=len(zero)),
-            f" a percentage of {target.name} has no width; the half-width is that percentage of "
-            "its standard deviation.",
-            unless_few=True,
+        note = (
+            f"For {counted(int(zero.sum()), 'record')} a percentage of {target.name} has no width; "
+            "the half-width is that percentage of its standard deviation."
         )
         return even_grid(
             "Relative",

@@ -10,7 +10,6 @@ import numpy as np
 from synrisk.base.arrays import FloatArray
 from synrisk.base.errors import GuessError, counted
 from synrisk.base.messages import either, place_of
-from synrisk.base.notes import Note, for_anyone
 from synrisk.data.schema import Factor
 from synrisk.risk.guesses.strategy import Grid, Target, n_without_truth, replaced_note, with_truth
 
@@ -78,7 +77,7 @@ def even_grid(
     within: Within,
     *,
     around_truth: bool,
-    notes: tuple[Note, ...] = (),
+    notes: tuple[str, ...] = (),
 ) -> Grid:
     """Lay `n` guesses from `low` to `high` of each record, inside `within`, with the truth."""
     if isinstance(target.variable, Factor) and target.is_whole:
@@ -114,7 +113,7 @@ def even_grid(
         truth = np.clip(nearest, 0, n - 1).astype(np.int64)
         n_replaced = 0 if around_truth else n_without_truth(values, truth, target)
         values[np.arange(len(values)), truth] = target.truth
-        notes += replaced_note(target.name, n_replaced, len(values))
+        notes += replaced_note(target.name, n_replaced)
         everywhere = np.ones(values.shape, dtype=bool)
         return Grid(values, truth, everywhere, around_truth, notes, n_replaced)
     fixed = target.family.on_grid(values)
@@ -127,6 +126,6 @@ def even_grid(
     same = values == target.truth[:, None]
     present &= ~same
     present[rows, truth] = True
-    note = for_anyone(f"Guesses for {target.name} were rounded to {target.multiples}.")
-    notes = (*notes, note, *replaced_note(target.name, n_replaced, len(values)))
+    note = f"Guesses for {target.name} were rounded to {target.multiples}."
+    notes = (*notes, note, *replaced_note(target.name, n_replaced))
     return Grid(values, truth, present, around_truth, notes, n_replaced)

@@ -12,7 +12,6 @@ import numpy as np
 from synrisk.base.arrays import BoolArray, FloatArray, IntArray
 from synrisk.base.errors import GuessError, counted
 from synrisk.base.messages import either
-from synrisk.base.notes import Count, Note, for_inside
 from synrisk.data.schema import Variable
 from synrisk.models.families import Family
 from synrisk.models.plan import Regression
@@ -107,7 +106,7 @@ class Grid:
     truth: IntArray
     present: BoolArray
     around_truth: bool = False
-    notes: tuple[Note, ...] = field(default=())
+    notes: tuple[str, ...] = field(default=())
     n_replaced: int = 0
     of_observed: bool = False
     tolerance: FloatArray | None = None
@@ -189,14 +188,13 @@ def n_without_truth(values: FloatArray, truth: IntArray, target: Target) -> int:
     return int((values[np.arange(len(values)), truth] != target.truth).sum())
 
 
-def replaced_note(name: str, n_replaced: int, n_records: int) -> tuple[Note, ...]:
+def replaced_note(name: str, n_replaced: int) -> tuple[str, ...]:
     """Say that fixed guesses hold the truth of records that they were made without."""
     if not n_replaced:
         return ()
-    note = for_inside(  # a shared report says it where it describes the guesses
-        f"The guesses for {name} were fixed without the truth, but for ",
-        Count(n_replaced, "record", of=n_records),
-        " the truth took the place of the nearest guess.",
+    note = (
+        f"The guesses for {name} were fixed without the truth, but for "
+        f"{counted(n_replaced, 'record')} the truth took the place of the nearest guess."
     )
     return (note,)
 

@@ -17,8 +17,7 @@ from scipy.special import roots_jacobi, roots_legendre
 from synrisk.base.arrays import BoolArray, FloatArray, IntArray
 from synrisk.base.errors import GuessError, counted
 from synrisk.base.messages import place_of
-from synrisk.base.notes import Note, for_anyone
-from synrisk.data.schema import Numeric
+from synrisk.data.schema import Numeric, Variable
 from synrisk.risk.guesses.spaced import Within, check_number, is_real
 from synrisk.risk.guesses.strategy import Grid, Guesses, Target
 
@@ -107,7 +106,7 @@ class Range(Guesses):
     def _every(self, values: FloatArray, target: Target) -> Grid:
         if not target.family.is_continuous:
             return _listed(values, target)
-        declared = self.declared(target)
+        declared = self.declared(target.variable)
         if declared is not None:
             _refuse_outside(target, declared)
         return _listed(values, target, self._notes(target))
@@ -121,28 +120,28 @@ class Range(Guesses):
         of_several = n_people[n_people > 1].sum() >= _NEARLY_ALL * target.n_records
         return values if few and of_several else None
 
-    def declared(self, target: Target) -> tuple[float, float] | None:
+    def declared(self, variable: Variable) -> tuple[float, float] | None:
         """Return the range that somebody declared, or None."""
         if self.within is not None:
             return self.within
-        return target.variable.bounds if isinstance(target.variable, Numeric) else None
+        return variable.bounds if isinstance(variable, Numeric) else None
 
     def span(self, target: Target) -> tuple[float, float]:
         """Return the ends of a continuous variable's range, in its own units."""
         low, high = np.sort(target.regression.transform.inverse(np.array(self._ends(target))))
         return float(low), float(high)
 
-    def _notes(self, target: Target) -> tuple[Note, ...]:
+    def _notes(self, target: Target) -> tuple[str, ...]:
         if target.family.is_continuous and self.few_values(target) is not None:
-            note = for_anyone(
+            note = (
                 f"The guesses for {target.name} are the few values that it takes in the "
                 "confidential data, though its model is of any number: everybody else's records "
                 "show that there are no others. Range(n) considers every number."
             )
             return (note,)
-        if self.declared(target) is not None:
-            return (for_anyone(f"The range of guesses for {target.name} is a declared one."),)
-        note = for_anyone(
+        if self.declared(target.variable) is not None:
+            return (f"The range of guesses for {target.name} is a declared one.",)
+        note = (
             f"The range of guesses for {target.name} is read off the confidential data, so it "
             "depends on those with the smallest and the largest value; a declared one (types) "
             "would not."
@@ -152,7 +151,7 @@ class Range(Guesses):
     def _ends(self, target: Target) -> tuple[float, float]:
         """Return the ends of a continuous variable's range on the model's scale."""
         scale = target.regression.on_model_scale
-        declared = self.declared(target)
+        declared = self.declared(target.variable)
         if declared is not None:
             ends = scale(np.array(declared))
             if not np.isfinite(ends).all():
@@ -219,7 +218,7 @@ class Range(Guesses):
     def _whole_ends(self, target: Target) -> tuple[int, int]:
         """Return the first and the last whole number of steps."""
         step, least = target.family.grid_step, target.family.least
-        declared = self.declared(target)
+        declared = self.declared(target.variable)
         if declared is not None:
             _refuse_outside(target, declared)
             low, high = declared
@@ -274,7 +273,7 @@ def _reached(target: Target, inside: float, end: float) -> float:
     return float(tried[max(n_there - 1, 0)])
 
 
-def _listed(values: FloatArray, target: Target, notes: tuple[Note, ...] = ()) -> Grid:
+def _listed(values: FloatArray, target: Target, notes: tuple[str, ...] = ()) -> Grid:
     """Return a grid of the same values for all records."""
     step = 0.0 if target.family.is_continuous else target.family.grid_step
     truth = np.searchsorted(values, target.truth - 0.5 * step)
@@ -345,7 +344,7 @@ def _nodes(edges: FloatArray, n: int) -> tuple[FloatArray, FloatArray, IntArray]
     return nodes, weights, truth
 
 
-def _blocks(first: int, last: int, n: int, target: Target, notes: tuple[Note, ...]) -> Grid:
+def _blocks(first: int, last: int, n: int, target: Target, notes: tuple[str, ...]) -> Grid:
     """Return guesses that stand for a few neighbouring whole numbers each, the truth for itself."""
     step, least = target.family.grid_step, target.family.least
     truth = np.rint(target.truth / step)

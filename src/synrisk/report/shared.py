@@ -1,0 +1,112 @@
+"""What a report for sharing says, as JSON has it: nothing that would give a record away.
+
+The release is public, and the intruder of the worst case knows everybody else: he can try values of
+one record, make the whole report for each, and keep those for which it comes out as it was written.
+A count, a quantile or a digit of a mean is enough for him. So a report for sharing says how each
+limit came out, a few quantities in wide public bands, what was assumed and what was released, and
+shows pictures of the release itself. All else is inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from synrisk.core.measures import JOINT
+from synrisk.report.facts import (
+    Source,
+    evaluated,
+    intruder,
+    learnt,
+    models,
+    number,
+    today,
+    told,
+    versions,
+)  # fmt: skip
+from synrisk.report.pictures import pictures_of_release
+from synrisk.report.usefulness import usefulness
+from synrisk.synthesis.release import Released
+
+# In percentage points. The first is the default limit, which the verdict tells anyway.
+_GAINS = (10, 50)
+_SHARES = (0.01, 0.1)  # of the records
+
+
+def collect_shared(
+    source: Source, release: Sequence[Released] | None, hashes: list[dict[str, str]], title: str
+) -> dict[str, Any]:
+    """Return all that a report for sharing says."""
+    drawn = source.drawn
+    facts: dict[str, Any] = {
+        "title": title,
+        "kind": "sharing",
+        "date": today(),
+        "verdict": None if source.verdict is None else told(source.verdict, sharing=True),
+        "gains": _gains(source),
+        "evaluated": evaluated(source),
+        "figures": [] if release is None else pictures_of_release(drawn, release),
+        "intruder": intruder(source),
+        "guesses": [_guesses(source, axis) for axis in range(len(drawn.grids))],
+        "models": models(source),
+        "versions": versions(),
+        "hashes": hashes,
+    }
+    if source.utility is not None:
+        facts["utility"] = usefulness(source.utility, sharing=True)
+    return facts
+
+
+def _gains(source: Source) -> dict[str, str]:
+    """Return the largest gain, of all variables together or of one, and how many have a large one.
+
+    Both in bands, and not by variable: every band has ends that one record may lie at.
+    """
+    measures = source.drawn.measures
+    all_gains = [measures[of, "gain"].value for of in (JOINT, *source.drawn.labels.names)]
+    gain = 100.0 * np.max(all_gains, axis=0)
+    return {
+        "largest": _points(float(gain.max())),
+        "above": _share(float(np.mean(gain > _GAINS[0]))),
+    }
+
+
+def _points(gain: float) -> str:
+    """Return a gain by its band."""
+    if not np.isfinite(gain):
+        return "not known"
+    if gain <= _GAINS[0]:
+        return f"at most {_GAINS[0]} percentage points"
+    for low, high in pairwise(_GAINS):
+        if gain <= high:
+            return f"{low} to {high} percentage points"
+    return f"more than {_GAINS[-1]} percentage points"
+
+
+def _share(share: float) -> str:
+    """Return a share by its band."""
+    low, high = (f"{100 * edge:g} %" for edge in _SHARES)
+    if share == 0.0:
+        return "none"
+    if share <= _SHARES[0]:
+        return f"up to {low}"
+    return f"{low} to {high}" if share <= _SHARES[1] else f"more than {high}"
+
+
+def _guesses(source: Source, axis: int) -> dict[str, Any]:
+    """Return which values were considered: of a range its ends only where they were declared."""
+    drawn = source.drawn
+    question, name = drawn.evaluation.question, drawn.labels.names[axis]
+    if drawn.grids[axis].around_truth:
+        lines = ["Laid out about each record's own truth."]
+    elif question is None or not question.is_of_range(name):
+        lines = ["The same for every record, chosen without the truth."]
+    elif (declared := question.declared(name, drawn.evaluation.synthesizer)) is not None:
+        low, high = map(number, declared)
+        lines = [f"Every value in a range that was declared: {low} to {high}."]
+    else:
+        lines = ["Every value that the variable may have. Where they end is not told here."]
+    return {"variable": name, "lines": [*lines, learnt(source, axis)]}
