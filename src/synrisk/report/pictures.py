@@ -21,7 +21,7 @@ _CLOSENESS = (
     "How to read it: the closer the synthetic outlines lie to the confidential bars, the more "
     "useful the release is for this variable by itself. Closeness here is neither safe nor unsafe."
 )
-_OF_RELEASE = "How to read it: the values in the release, which everybody has."
+_OF_RELEASE = "The values in the release itself, all datasets together."
 
 
 def pictures(drawn: Drawn, release: Sequence[Released] | None) -> list[dict[str, Any]]:

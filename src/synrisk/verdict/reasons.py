@@ -85,6 +85,8 @@ class LimitReason(Reason):
         Of how many that cannot be said, by why.
     n_before
         Where the limit is on the probability, for how many the prior exceeds it already.
+    named
+        What it is called: "joint", or a variable, also where there is no other.
     within
         What counts as the truth, in words: "within 10 %"; nothing for the truth alone.
     rows
@@ -99,6 +101,7 @@ class LimitReason(Reason):
     n_over: int
     undecided: Mapping[str, int]
     n_before: int
+    named: str = JOINT
     within: str = ""
     rows: str = CALLED
 
@@ -153,7 +156,7 @@ class LimitReason(Reason):
         return " and ".join(self._exceeds_one(*limit, none=none) for limit in self.limits.items())
 
     def _exceeds_one(self, measure: MeasureName, limit: float, *, none: bool) -> str:
-        what = "true values" if self.of == JOINT else f"true {self.of}"
+        what = "true values" if self.named == JOINT else f"true {self.named}"
         belief = f"an intruder's probability of the {what}{self.within and ' ' + self.within}"
         whose, verb, by = {
             "gain": ("the release", "raise", f" {belief} by"),

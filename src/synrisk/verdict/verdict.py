@@ -209,7 +209,11 @@ def judge(
                 )
     reasons: list[Reason] = []
     states: dict[str, Any] = {}
-    for of, limits in _limits_by_part(criteria, variables).items():
+    parts = _limits_by_part(criteria, variables)
+    alone = _is_alone(parts, measures)
+    if alone:
+        del parts[alone]
+    for of, limits in parts.items():
         for group in limits.groups:
             own = [(measures[of, name], limit) for name, limit in group.items()]
             over, inside, why = _decided(own, [d for d in doubts if of in (JOINT, d.variable)])
@@ -227,6 +231,7 @@ def judge(
                 int(over.sum()),
                 {k: n for k, n in {**why, NOT_EVALUATED: n_records - len(labels)}.items() if n},
                 int((before & over).sum()),
+                alone if alone and of == JOINT else of,
                 (within or {}).get(of, ""),
                 rows,
             )
@@ -238,6 +243,20 @@ def judge(
         reasons.append(AsIsReason(PASSED, checks.as_is))
     table = pd.DataFrame(states, index=labels)
     return Verdict(criteria, tuple(reasons), table[(table != "within").any(axis=1)], measures)
+
+
+def _is_alone(parts: Mapping[str, Criteria], measures: RecordMeasures) -> str | None:
+    """Return the one variable there is, if its limits say what those of all variables do."""
+    if len(measures.variables) > 1 or len(parts) == 1:
+        return None
+    (name,) = measures.variables
+    same = (parts[JOINT].groups, parts[JOINT].share) == (parts[name].groups, parts[name].share)
+    names = [one for group in parts[name].groups for one in group]
+    equal = all(
+        np.array_equal(measures[JOINT, one].value, measures[name, one].value, equal_nan=True)
+        for one in names
+    )
+    return name if same and equal else None
 
 
 def _limits_by_part(criteria: Criteria, variables: tuple[str, ...]) -> dict[str, Criteria]:
