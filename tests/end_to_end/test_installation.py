@@ -31,8 +31,7 @@ def test_importing_synrisk_imports_nothing_heavy():
     heavy = [
         "numba",
         "llvmlite",
-        "h5netcdf",
-        "h5py",
+        "scipy.io",
         "rich",
         "matplotlib",
         "dask",

@@ -497,16 +497,19 @@ class AttributeRisk:
         evaluation, result = evaluation_from_contents(synthesizer, meta, arrays)
         checks = meta["checks"] and ReleaseChecks.from_file(meta["checks"], arrays)
         return cls(
-            dict(meta["estimator"]),
-            meta["n_datasets"],
-            dict(meta["n_draws"]),
-            tuple(map(str, meta["notes"])),
+            {name: unpack(str, own, arrays) for name, own in meta["estimator"].items()},
+            unpack(int, meta["n_datasets"], arrays),
+            {name: unpack(int, own, arrays) for name, own in meta["n_draws"].items()},
+            tuple(unpack(str, note, arrays) for note in meta["notes"]),
             checks,
             evaluation,
             result,
             labels_of(synthesizer, evaluation.positions),
-            tuple(meta.get("fingerprints", ())),  # files of before they were kept have none
-            tuple(unpack(Doubt, packed, arrays) for packed in meta.get("doubts", ())),
+            tuple(unpack(str, one, arrays) for one in meta["fingerprints"]),
+            tuple(
+                unpack(Doubt, packed, arrays, sizes={"record": len(evaluation.positions)})
+                for packed in meta["doubts"]
+            ),
         )
 
     def _log_joint(self, row: int) -> Any:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -44,6 +44,11 @@ class TermValues:
 class KernelDraws:
     """The draws of one model as the kernels want them, the draw on the last axis."""
 
+    SHAPES: ClassVar = {
+        "beta": ("column", "predictor", "draw"),
+        "parameters": ("kernel parameter", "draw"),
+        "log_v": ("draw",),
+    }
     family: Family
     beta: FloatArray
     parameters: FloatArray
@@ -258,6 +263,14 @@ class Nodes:
         What columns are standardised by: far from 0, their products would lose digits.
     """
 
+    SHAPES: ClassVar = {
+        "log_weight": ("node",),
+        "sigma": ("node",),
+        "mean": ("node", "column"),
+        "covariance": ("node", "column", "column"),
+        "centre": ("column",),
+        "spread": ("column",),
+    }
     log_weight: FloatArray
     sigma: FloatArray
     mean: FloatArray

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 
@@ -42,6 +43,18 @@ class ErrorArrays:
         A bound on the standard error of `likely_range`.
     """
 
+    SHAPES: ClassVar = {
+        "mcse": ("record", "part"),
+        "rank_low": ("record",),
+        "rank_high": ("record",),
+        "range_mcse": ("record",),
+        "ess": ("record",),
+        "khat": ("record",),
+        "reliable": ("record",),
+        "prior_mcse": ("record", "part"),
+        "gain_mcse": ("record", "part"),
+        "likely_range_mcse": ("record",),
+    }
     mcse: FloatArray
     rank_low: FloatArray
     rank_high: FloatArray
@@ -140,6 +153,16 @@ class RiskArrays:
         probable ones; None where the prior is not made of the models.
     """
 
+    SHAPES: ClassVar = {
+        "probability": ("record",),
+        "prior": ("record",),
+        "rank": ("record",),
+        "n_guesses": ("record",),
+        "prior_marginals": ("record", "variable"),
+        "best": ("record", "variable"),
+        "log_odds_range": ("record",),
+        "likely_range": ("record",),
+    }
     probability: FloatArray
     prior: FloatArray
     rank: FloatArray

@@ -2,7 +2,9 @@
 
 `pack` walks a dataclass by its fields; arrays go to a mapping of arrays, everything else to JSON.
 `unpack` walks the same fields by their annotations, so that nothing is made that these do not
-allow: a file names no classes but those that a field's annotation lists.
+allow: a file names no classes but those that a field's annotation lists. Arrays have the kind of
+numbers that the annotation names, and where a class has ``SHAPES`` these shapes: compiled code
+takes them as they are, and a file may have been made by anybody.
 """
 
 from __future__ import annotations
@@ -70,9 +72,13 @@ def _number_or_text(value: Any) -> Any:
 
 
 def unpack(
-    kind: type[_T], packed: Any, arrays: Mapping[str, Any], given: Mapping[type, Any] | None = None
+    kind: type[_T],
+    packed: Any,
+    arrays: Mapping[str, Any],
+    given: Mapping[type, Any] | None = None,
+    sizes: Mapping[str, int] | None = None,
 ) -> _T:
-    """Return the value of type `kind` that `pack` stored.
+    """Return the value of type `kind` that `pack` stored, or raise.
 
     Parameters
     ----------
@@ -82,9 +88,19 @@ def unpack(
         What `pack` returned and filled.
     given
         By class, what was left out.
+    sizes
+        By name, how long sides of arrays are ("record", "column"). Others may have any length, the
+        same in all arrays of one object.
     """
-    value: _T = _unpack(kind, packed, arrays, given or {})
+    value: _T = _unpack(kind, packed, _Parts(arrays, given or {}, sizes or {}))
     return value
+
+
+@dataclasses.dataclass(frozen=True)
+class _Parts:
+    arrays: Mapping[str, Any]
+    given: Mapping[type, Any]
+    sizes: Mapping[str, int]
 
 
 def intact(make: Callable[[], _T]) -> _T:
@@ -97,22 +113,22 @@ def intact(make: Callable[[], _T]) -> _T:
     raise FileError(_WRONG)
 
 
-def _unpack(kind: Any, packed: Any, arrays: Mapping[str, Any], given: Mapping[type, Any]) -> Any:
-    if kind in given:
-        return given[kind]
+def _unpack(kind: Any, packed: Any, parts: _Parts) -> Any:
+    if kind in parts.given:
+        return parts.given[kind]
     origin = get_origin(kind)
     if origin in (Union, types.UnionType):
-        return _unpack(_member(kind, packed), packed, arrays, given)
+        return _unpack(_member(kind, packed), packed, parts)
     if origin is np.ndarray:
-        return np.ascontiguousarray(arrays[packed])
+        return _array(kind, parts.arrays[packed])
     if origin is tuple:
         part = get_args(kind)[0]
-        return tuple(_unpack(part, value, arrays, given) for value in _list(packed))
+        return tuple(_unpack(part, value, parts) for value in _list(packed))
     if isinstance(origin, type) and issubclass(origin, Mapping):
         part = get_args(kind)[1]
-        return {key: _unpack(part, value, arrays, given) for key, value in _list(packed)}
+        return {key: _unpack(part, value, parts) for key, value in _list(packed)}
     if dataclasses.is_dataclass(kind):
-        return _dataclass(kind, packed, arrays, given)
+        return _dataclass(kind, packed, parts)
     return _plain(kind, packed)
 
 
@@ -129,17 +145,41 @@ def _plain(kind: Any, packed: Any) -> Any:
     return packed
 
 
-def _dataclass(kind: Any, packed: Any, arrays: Mapping[str, Any], given: Mapping[type, Any]) -> Any:
+def _dataclass(kind: Any, packed: Any, parts: _Parts) -> Any:
     if not isinstance(packed, Mapping) or packed.get(_CLASS) != kind.__name__:
         raise FileError(_WRONG)
     hints = _hints(kind)
-    return kind(
-        **{
-            field.name: _unpack(hints[field.name], packed[field.name], arrays, given)
-            for field in dataclasses.fields(kind)
-            if field.init and (field.name in packed or not _has_default(field))
-        }
-    )
+    values = {
+        field.name: _unpack(hints[field.name], packed[field.name], parts)
+        for field in dataclasses.fields(kind)
+        if field.init and (field.name in packed or not _has_default(field))
+    }
+    _check_shapes(getattr(kind, "SHAPES", {}), values, dict(parts.sizes))
+    return kind(**values)
+
+
+def _array(kind: Any, array: Any) -> Any:
+    """Return an array of the kind of numbers that an annotation names, or raise."""
+    (number,) = get_args(get_args(kind)[1])
+    if array.dtype != number:
+        raise FileError(_WRONG)
+    return np.ascontiguousarray(array)
+
+
+def _check_shapes(
+    shapes: Mapping[str, tuple[str | int, ...]], values: Mapping[str, Any], sizes: dict[str, int]
+) -> None:
+    """Raise where arrays of one object do not fit together."""
+    for name, sides in shapes.items():
+        array = values.get(name)
+        if array is None:
+            continue
+        wanted = [
+            side if isinstance(side, int) else sizes.setdefault(side, length)
+            for side, length in zip(sides, array.shape, strict=False)
+        ]
+        if array.ndim != len(sides) or list(array.shape) != wanted:
+            raise FileError(_WRONG)
 
 
 def _has_default(field: dataclasses.Field[Any]) -> bool:

@@ -2,7 +2,9 @@
 
 Names on disk are neutral; users' names and labels are data. Tables travel as Arrow inside the file,
 so their types come back. A digest of all bytes stands at the end and is checked before anything is
-parsed: a truncated, altered or foreign file is an error, never a guess. Nothing is unpickled.
+parsed: a truncated, altered or foreign file is an error, never a guess. Nothing is unpickled. The
+format is NetCDF's classic one, whose reader, SciPy's, is plain Python: no file that somebody made
+by hand can make it crash or go on for ever.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,8 @@ FORMAT = 4
 _MARK = b"synrisk\x00"
 _DIGEST = 32
 _BLOCK = 1 << 20
+_MOST_NUMBERS = 1 << 27  # of a variable: a gigabyte; the format has two
+_KINDS = [np.dtype(kind) for kind in (np.float64, np.int64, np.bool_, np.int8, np.uint8)]
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,65 +59,54 @@ class Contents:
 def save(path: str | os.PathLike[str], contents: Contents) -> None:
     """Write `contents` to `path`: to a temporary name first, readable by its owner alone."""
     target = target_of(path)
-    table = _arrow_bytes(contents.table)
-    write_whole(target, lambda made: _save(made, contents, table), owner_only=True)
+    # Made in memory and written as bytes: whatever a full disk does is then an error.
+    image = _image(contents, _arrow_bytes(contents.table))
 
+    def write(made: Path) -> None:
+        with made.open("wb") as file:
+            file.writelines((image, _MARK, _digest(image)))
 
-def _save(path: Path, contents: Contents, table: bytes) -> None:
-    _write(str(path), contents, table)
-    with path.open("r+b") as file:
-        digest = _digest(file, os.fstat(file.fileno()).st_size)
-        file.write(_MARK + digest)
+    write_whole(target, write, owner_only=True)
 
 
 def load(path: str | os.PathLike[str], kind: str) -> Contents:
     """Read what `save` wrote, or raise a FileError."""
     source = as_path(path)
     what = f"{source.name!r}"
-    _check_whole(source, what)
+    image = _whole(source, what)
     contents = None
     with contextlib.suppress(Exception):  # not chained: its message may hold values
-        contents = _read(source)
+        contents = _read(image)
     if contents is None:
         raise FileError(f"{what} cannot be read; it may be of another version of synrisk.")
     if contents.meta.get("format") != FORMAT:
         raise FileError(
-            f"{what} has format {contents.meta.get('format')}; this version of synrisk reads "
-            f"format {FORMAT}."
+            f"{what} has format {str(contents.meta.get('format'))[:9]}; this version of synrisk "
+            f"reads format {FORMAT}."
         )
     if contents.kind != kind:
-        raise FileError(f"{what} holds {contents.kind}, not {kind}.")
+        raise FileError(f"{what} does not hold {kind}.")
     return contents
 
 
-def _check_whole(source: Path, what: str) -> None:
-    try:
-        with source.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size - len(_MARK) - _DIGEST
-            if size > 0:
-                file.seek(size)
-                trailer = file.read()
-                file.seek(0)
-                if trailer.startswith(_MARK):
-                    if _digest(file, size) == trailer[len(_MARK) :]:
-                        return
-                    problem = "is damaged: its contents do not match its checksum"
-                else:
-                    problem = "was not written by synrisk, or is not whole"
-            else:
-                problem = "was not written by synrisk, or is not whole"
-    except OSError:
-        problem = "cannot be opened; is there such a file?"
+def _whole(source: Path, what: str) -> memoryview:
+    """Return what a file holds before its digest, or raise."""
+    problem, raw = "cannot be opened; is there such a file?", b""
+    with contextlib.suppress(OSError):
+        if source.is_file():  # no pipe, which may never end
+            raw = source.read_bytes()
+            problem = "was not written by synrisk, or is not whole"
+    size = len(raw) - len(_MARK) - _DIGEST
+    image, trailer = memoryview(raw)[: max(size, 0)], raw[max(size, 0) :]
+    if size > 0 and trailer.startswith(_MARK):
+        if _digest(image) == trailer[len(_MARK) :]:
+            return image
+        problem = "is damaged: its contents do not match its checksum"
     raise FileError(f"{what} {problem}.")
 
 
-def _digest(file: Any, size: int) -> bytes:
-    digest = hashlib.blake2b(digest_size=_DIGEST)
-    while size > 0:
-        block = file.read(min(_BLOCK, size))
-        digest.update(block)
-        size -= len(block)
-    return digest.digest()
+def _digest(image: bytes | memoryview) -> bytes:
+    return hashlib.blake2b(image, digest_size=_DIGEST).digest()
 
 
 def _arrow_bytes(table: pd.DataFrame) -> bytes:
@@ -175,45 +169,85 @@ def _read_table(raw: bytes) -> pd.DataFrame:
         return pd.DataFrame(stream.read_all().to_pandas())
 
 
-def _write(name: str, contents: Contents, table: bytes) -> None:
-    import h5netcdf
+def _image(contents: Contents, table: bytes) -> bytes:
+    """Return the file in the classic format of NetCDF, which has neither logical nor long numbers.
+
+    What an array is of stands among the settings; one that is too large for the format is parted.
+    """
+    from scipy.io import netcdf_file
 
     meta = {"format": FORMAT, "kind": contents.kind, **contents.meta}
-    empty = {key: list(a.shape) for key, a in contents.arrays.items() if a.size == 0}
-    text = json.dumps({"meta": meta, "empty": empty}, ensure_ascii=True, allow_nan=False)
-    arrays: dict[str, npt.NDArray[Any]] = {
-        "meta": np.frombuffer(text.encode(), dtype=np.uint8),
-        "table": np.frombuffer(table, dtype=np.uint8),
-        **{f"array_{key}": a for key, a in contents.arrays.items() if a.size},
-    }
-    with h5netcdf.File(name, "w") as file:
-        file.attrs["title"] = f"synrisk {contents.kind}"
-        for size in sorted({n for array in arrays.values() for n in array.shape}):
-            file.dimensions[f"n{size}"] = size
-        for key, array in arrays.items():
-            stored = array.astype(np.int8) if array.dtype == bool else array
-            dimensions = tuple(f"n{n}" for n in array.shape)
-            variable = file.create_variable(key, dimensions, stored.dtype, data=stored)
-            variable.attrs["logical"] = int(array.dtype == bool)
+    arrays = {key: np.asarray(array) for key, array in contents.arrays.items()}
+    kinds = {key: [array.dtype.name, list(array.shape)] for key, array in arrays.items()}
+    text = json.dumps({"meta": meta, "arrays": kinds}, ensure_ascii=True, allow_nan=False)
+    made = BytesIO()
+    file = netcdf_file(made, "w", version=2)
+    setattr(file, "title", f"synrisk {contents.kind}")  # noqa: B010 - as the format's attributes are
+    for key, array in (
+        ("meta", np.frombuffer(text.encode(), dtype=np.int8)),
+        ("table", np.frombuffer(table, dtype=np.int8)),
+        *((f"array_{key}", _as_stored(array)) for key, array in arrays.items()),
+    ):
+        for k, first in enumerate(range(0, array.size, _MOST_NUMBERS)):
+            part = array.reshape(-1)[first : first + _MOST_NUMBERS]
+            dimension = f"n{part.size}"
+            if dimension not in file.dimensions:
+                file.createDimension(dimension, part.size)
+            file.createVariable(f"{key}_{k}", part.dtype, (dimension,))[:] = part
+    file.flush()
+    return made.getvalue()
 
 
-def _read(source: Path) -> Contents:
-    import h5netcdf
+def _as_stored(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return numbers of a kind that the format has; nothing is lost."""
+    if array.dtype not in _KINDS:
+        raise FileError(f"Numbers of the kind {array.dtype.name} cannot be saved.")
+    if array.dtype == np.float64:
+        return array
+    if array.dtype != np.int64:
+        return array.astype(np.int8)
+    return np.ascontiguousarray(array).view(np.int32)
 
-    arrays: dict[str, npt.NDArray[Any]] = {}
-    with h5netcdf.File(source, "r") as file:
-        head = json.loads(bytes(file.variables["meta"][...]).decode())
-        raw = bytes(file.variables["table"][...])
-        for key, variable in file.variables.items():
-            if key.startswith("array_"):
-                array = np.asarray(variable[...])
-                logical = bool(variable.attrs["logical"])
-                arrays[key.removeprefix("array_")] = array.astype(bool) if logical else array
-    for key, shape in head["empty"].items():
-        arrays[key] = np.empty(shape)
-    table = _read_table(raw)
+
+def _read(image: memoryview) -> Contents:
+    from scipy.io import netcdf_file
+
+    file = netcdf_file(_Bounded(image), "r", mmap=False)
+    head = json.loads(_joined(file, "meta", np.int8).tobytes())
+    table = _read_table(_joined(file, "table", np.int8).tobytes())
+    arrays = {}
+    for key, (name, shape) in head["arrays"].items():
+        kind = _KINDS[_KINDS.index(np.dtype(str(name)))]
+        stored = np.float64 if kind == np.float64 else np.int32 if kind == np.int64 else np.int8
+        own = _joined(file, f"array_{key}", stored)
+        own = own.view(np.int64) if kind == np.int64 else own.astype(kind, copy=False)
+        arrays[key] = own.reshape([int(n) for n in shape])
     meta = dict(head["meta"])
     return Contents(str(meta.pop("kind")), meta, _Arrays(arrays), table)
+
+
+def _joined(file: Any, key: str, stored: Any) -> npt.NDArray[Any]:
+    """Return the parts of an array, in this machine's order of bytes."""
+    parts: list[npt.NDArray[Any]] = []
+    while (variable := file.variables.get(f"{key}_{len(parts)}")) is not None:
+        parts.append(np.asarray(variable.data).astype(stored))
+    return np.concatenate(parts) if parts else np.empty(0, dtype=stored)
+
+
+class _Bounded(BytesIO):
+    """Bytes that can be read about once: a file may say that all its arrays are the same bytes."""
+
+    def __init__(self, image: memoryview) -> None:
+        super().__init__(image)
+        self._left = 2 * len(image) + _BLOCK
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Read, or raise."""
+        part = super().read(size)
+        self._left -= len(part)
+        if self._left < 0:
+            raise ValueError
+        return part
 
 
 class _Arrays(dict[str, npt.NDArray[Any]]):

@@ -8,6 +8,7 @@ the one given the stacked data make draws that move together (METHOD §4). Adjac
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import gammaincinv
@@ -22,6 +23,10 @@ _SPARE_PAIRS = 10  # more pairs than parameters before second moments are matche
 class CommonNumbers:
     """Standard normals ``z[draw, parameter]`` and uniforms ``u[draw]`` in antithetic pairs."""
 
+    SHAPES: ClassVar = {
+        "z": ("pair", "normal"),
+        "u": ("pair",),
+    }
     z: FloatArray
     u: FloatArray
 

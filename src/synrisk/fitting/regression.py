@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -70,6 +71,7 @@ class Fit:
         Whether proposals at the mode did not do, and were laid out anew.
     """
 
+    SHAPES: ClassVar = {"mode": ("parameter",), "inflation": ("column",)}
     frozen: FrozenRegression
     numbers: CommonNumbers
     mode: FloatArray

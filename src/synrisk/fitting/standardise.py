@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -68,6 +69,10 @@ class Standardisation:
         The position of the intercept, or None.
     """
 
+    SHAPES: ClassVar = {
+        "centre": ("column",),
+        "spread": ("column",),
+    }
     centre: FloatArray
     spread: FloatArray
     intercept: int | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -37,6 +38,12 @@ class Posterior:
         Vectors of the draws' table that were taken for what a model computes for each record.
     """
 
+    SHAPES: ClassVar = {
+        "coefficients": ("draw", "column", "predictor"),
+        "auxiliary": ("draw", "auxiliary"),
+        "log_weights": ("draw",),
+        "chain": ("draw",),
+    }
     coefficients: FloatArray
     auxiliary: FloatArray
     log_weights: FloatArray

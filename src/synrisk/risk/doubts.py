@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -44,6 +45,9 @@ class Doubt:
         Which of the evaluated records.
     """
 
+    SHAPES: ClassVar = {
+        "records": ("record",),
+    }
     variable: str
     why: str
     what_to_do: str

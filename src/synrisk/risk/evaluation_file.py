@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from synrisk.base.errors import FileError
 from synrisk.core.summary import RiskArrays
@@ -58,8 +60,15 @@ def evaluation_from_contents(
     def estimate(k: int, packed: Mapping[str, Any]) -> Estimate:
         if packed["is"] not in _ESTIMATES:
             raise FileError("The file has an estimate that this version of synrisk does not know.")
-        family = synthesizer.models[k].regression.distribution
-        return unpack(_ESTIMATES[packed["is"]], packed, arrays, {Family: family})
+        model = synthesizer.models[k]
+        family, draws = model.regression.distribution, model.posterior
+        given: dict[type, Any] = {Family: family}
+        sizes = {
+            "column": draws.coefficients.shape[1],
+            "predictor": draws.coefficients.shape[2],
+            "kernel parameter": len(family.kernel_parameters(draws.auxiliary[:1])),
+        }
+        return unpack(_ESTIMATES[packed["is"]], packed, arrays, given, sizes)
 
     n_models = len(synthesizer.models)
     if not len(meta["estimates"]) == len(meta["grids"]) == n_models:
@@ -68,16 +77,41 @@ def evaluation_from_contents(
     fitted: dict[int, list[Estimate]] = {}
     for row, k, packed in meta["fitted"]:
         fitted.setdefault(row, list(estimates))[k] = estimate(k, packed)
+    positions = arrays["positions"]
+    sizes = {"record": len(positions), "variable": n_models, "part": 1 + n_models}
+    grids = tuple(unpack(Grid, packed, arrays, sizes=sizes) for packed in meta["grids"])
+    result = unpack(RiskArrays, meta["result"], arrays, sizes=sizes)
+    _check_places(positions, synthesizer.n_records, grids, result)
     prior = prior_from_json(meta["prior"], arrays.get("table"))
+    prior.check(grids, positions, synthesizer.n_records)
     asked = meta.get("question")
     evaluation = Evaluation(
         synthesizer,
         estimates,
         Paired.of(estimates) if meta["paired"] else None,
-        tuple(unpack(Grid, packed, arrays) for packed in meta["grids"]),
+        grids,
         prior,
-        arrays["positions"],
+        positions,
         {row: tuple(own) for row, own in fitted.items()},
         asked and Question.from_json(asked, prior),
     )
-    return evaluation, unpack(RiskArrays, meta["result"], arrays)
+    return evaluation, result
+
+
+def _check_places(
+    positions: Any, n_records: int, grids: Sequence[Grid], result: RiskArrays
+) -> None:
+    """Raise where a number that says which record or guess it is of is of none."""
+    widths = [grid.values.shape[1] for grid in grids]
+    places = [(positions, n_records)]
+    places += [(grid.truth, width) for grid, width in zip(grids, widths, strict=True)]
+    places += [(result.best[:, k], width) for k, width in enumerate(widths)]
+    within = all(
+        array.dtype == np.int64 and array.ndim == 1 and (array >= 0).all() and (array < n).all()
+        for array, n in places
+    )
+    shapes = [table.shape for table in result.marginals]
+    whole = shapes == [grid.values.shape for grid in grids]
+    kept = result.joint is None or result.joint.shape == (len(positions), *widths)
+    if not (within and whole and kept and len(positions)):
+        raise FileError("The file holds results of other records or guesses than its own.")

@@ -372,7 +372,13 @@ class Synthesizer:
     def load(cls, path: str | os.PathLike[str]) -> Synthesizer:
         """Load what `save` wrote."""
         contents = load(path, "a synthesizer")
-        return intact(lambda: cls.from_contents(contents.meta, contents.arrays, contents.table))
+
+        def made() -> Synthesizer:
+            synthesizer = cls.from_contents(contents.meta, contents.arrays, contents.table)
+            synthesizer.describe()  # whatever a file lacks for that is found now
+            return synthesizer
+
+        return intact(made)
 
     def to_contents(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return settings and arrays from which, with `data`, the synthesizer can be made again."""
@@ -392,7 +398,7 @@ class Synthesizer:
         """Make the synthesizer of `to_contents` again."""
         plan = Plan.of(regressions_from_contents(meta["models"]))
         schema = Schema.from_json(meta["schema"])
-        release = tuple(map(str, meta.get("release", ())))  # no file of before has it
+        release = tuple(map(str, meta["release"]))
         confidential = Confidential.encode(plan, schema, data, int(meta["n_dropped"]), release)
         return cls(confidential, models_from_contents(meta["models"], arrays, confidential))
 

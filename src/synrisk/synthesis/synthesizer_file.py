@@ -58,14 +58,20 @@ def models_from_contents(
     for stored, regression in zip(settings, confidential.plan.regressions, strict=True):
         design = confidential.design(regression)
         response = confidential.schema.variables[regression.response]
-        posterior = unpack(Posterior, stored["posterior"], arrays)
+        sizes = {
+            "column": len(design.columns),
+            "predictor": regression.distribution.n_predictors(response),
+            "auxiliary": len(regression.distribution.auxiliary),
+        }
+        sizes["parameter"] = sizes["column"] * sizes["predictor"] + sizes["auxiliary"]
+        posterior = unpack(Posterior, stored["posterior"], arrays, sizes=sizes)
         if parameter_names(design, regression.distribution, response) != posterior.names:
             raise FileError(
                 "The file was written by a version of synrisk that encodes formulas "
                 "differently; fit or read the draws again."
             )
         given: dict[type, Any] = {Regression: regression}
-        fit = None if stored["fit"] is None else unpack(Fit, stored["fit"], arrays, given)
+        fit = None if stored["fit"] is None else unpack(Fit, stored["fit"], arrays, given, sizes)
         weights = confidential.record_weights(regression)
         models.append(Model(regression, design, posterior, weights, fit, stored["rename"]))
     return tuple(models)

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -102,6 +103,13 @@ class Grid:
     they are too far apart for that.
     """
 
+    SHAPES: ClassVar = {
+        "values": ("record", "guess"),
+        "truth": ("record",),
+        "present": ("record", "guess"),
+        "tolerance": ("record",),
+        "log_widths": ("record", "guess"),
+    }
     values: FloatArray
     truth: IntArray
     present: BoolArray
