@@ -26,6 +26,7 @@ from synrisk.base.errors import (
     got,
     listed,
     one_of,
+    within_memory,
 )
 from synrisk.base.messages import place_of, setting
 from synrisk.base.progress import bar
@@ -57,6 +58,7 @@ _MOST_FITTED = 50  # records, at each of their guesses: seconds a record
 _MOST_KEPT = 1 << 28  # bytes of joint posteriors that "auto" keeps
 
 
+@within_memory
 def attribute_risk(
     synthesizer: Synthesizer,
     synthetic: TableLike | Sequence[TableLike],
@@ -298,7 +300,7 @@ def _prepare(asked: _Asked, synthetic: Any, stacked: Any, n_draws: int | None) -
     given_stacks = () if stacked is None else _stacks(synthesizer, stacked, len(release), n_draws)
     laid = asked.question.targets(synthesizer, positions, len(release))
     shape = tuple(strategy.width(target) for strategy, target in laid)
-    check_size(synthesizer, shape, asked.n_draws_used, paired=asked.is_paired)
+    check_size(synthesizer, len(positions), shape, asked.n_draws_used, paired=asked.is_paired)
     grids = tuple(lay_out(strategy, target) for strategy, target in laid)
     prior = asked.question.prior.check(grids, positions, synthesizer.n_records)
     return _Prepared(release, given_stacks, grids, prior, near)

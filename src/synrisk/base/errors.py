@@ -9,9 +9,14 @@ would keep the original reachable as ``__context__``).
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
-from synrisk.base.messages import Place, in_python, in_study
+from synrisk.base.messages import Place, in_python, in_study, visible
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 class SynriskError(Exception):
@@ -20,19 +25,20 @@ class SynriskError(Exception):
     Parameters
     ----------
     message
-        What to say; settings in it may be marked (`messages.setting`).
+        What to say; settings in it may be marked (`messages.setting`). Control characters, which
+        may stand in a name of the data, are shown as escapes.
     about
         Where a study file has what is wrong, if that is known.
     """
 
     def __init__(self, message: str = "", *, about: Place = ()) -> None:
-        super().__init__(in_python(message))
+        super().__init__(visible(in_python(message)))
         self._marked = message
         self.about = about
 
     def in_study(self) -> str:
         """Return the message with settings as a study file spells them."""
-        return in_study(self._marked)
+        return visible(in_study(self._marked))
 
 
 class FileError(SynriskError):
@@ -83,8 +89,26 @@ class OptionError(SynriskError):
     """An argument has a value that is not among those allowed."""
 
 
+class ResourceError(SynriskError):
+    """The machine has not enough memory."""
+
+
 class SettingsError(SynriskError):
     """A study file or a file of criteria holds a mistake; the message names line and key."""
+
+
+def within_memory(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Return a function that says so where there is not enough memory."""
+
+    @wraps(function)
+    def told(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            return function(*args, **kwargs)
+        except MemoryError:
+            problem = "There is not enough memory for this: use fewer records, guesses or draws."
+        raise ResourceError(problem)
+
+    return told
 
 
 def nearest(name: object, options: Iterable[str]) -> str:

@@ -8,13 +8,17 @@ marked, and whoever shows it takes one.
 from __future__ import annotations
 
 import re
-from typing import TypeAlias
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 # Where a value stands in a TOML file: keys, and positions in arrays from 0.
 Place: TypeAlias = tuple[str | int, ...]
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+# What a terminal or a page acts on instead of showing it: control characters (C0, DEL, C1), and
+# marks that turn the direction of what follows.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_SURROGATE = re.compile("[\ud800-\udfff]")  # a half of a pair, which UTF-8 does not have
 _MARKED = re.compile("\x02([^\x02\x1f\x03]*)\x1f([^\x02\x1f\x03]*)\x03")
 # Argument → where a study file has it. None stands for the variable or column.
 _PLACES: dict[str, tuple[str | None, ...]] = {
@@ -89,6 +93,48 @@ def either(python: str, study: str) -> str:
     quoted (`repr`, `toml_key`), so that it brings no mark of its own.
     """
     return f"\x02{python}\x1f{study}\x03"
+
+
+def visible(text: str, keep: str = "") -> str:
+    r"""Return a text with control characters as escapes, so that nobody's names act on a terminal.
+
+    Parameters
+    ----------
+    text
+        What is shown to somebody.
+    keep
+        Control characters that stay, such as the ends of its lines.
+
+    Examples
+    --------
+    >>> print(visible("a name\x1b[2J"))
+    a name\x1b[2J
+    """
+
+    def shown(found: re.Match[str]) -> str:
+        return found[0] if found[0] in keep else ascii(found[0])[1:-1]
+
+    return _SURROGATE.sub(shown, _CONTROL.sub(shown, text))
+
+
+def all_visible(value: Any, keep: str = "") -> Any:
+    """Return texts in lists, tuples and dicts, and the keys of these, as `visible` shows them."""
+    if isinstance(value, str):
+        return visible(value, keep)
+    if isinstance(value, Mapping):
+        return {all_visible(k, keep): all_visible(one, keep) for k, one in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(all_visible(one, keep) for one in value)
+    return value
+
+
+def in_json(text: str) -> str:
+    """Return JSON with what `visible` shows as JSON's own escapes, which mean the same there."""
+
+    def escaped(found: re.Match[str]) -> str:
+        return found[0] if found[0] in "\t\n\r" else f"\\u{ord(found[0]):04x}"
+
+    return _SURROGATE.sub(escaped, _CONTROL.sub(escaped, text))
 
 
 def in_python(message: str) -> str:

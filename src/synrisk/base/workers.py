@@ -95,7 +95,9 @@ class _Foreign:
                 f"executor: its map gave {len(collected):,} results for {len(given):,} pieces of "
                 "work."
             )
-        return iter(collected)
+        # A client of Dask gives promises in place of results.
+        promised = [one for one in collected if callable(getattr(one, "result", None))]
+        return iter(one.result() for one in promised) if promised else iter(collected)
 
 
 @dataclass(frozen=True)

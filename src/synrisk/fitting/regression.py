@@ -42,6 +42,8 @@ from synrisk.models.priors import Conjugate, PriorSpec
 
 DRAWS_AT_A_GUESS = 1000
 _DRAWS_A_PARAMETER = 20  # for the covariance of draws to be known
+_MOST_COEFFICIENTS = 1000  # of a model: minutes
+_MOST_BYTES = 4 << 30
 _JUDGED_DRAWS = 1000  # where fewer are asked for than can be judged
 _GIVEN_DRAWS = either("Synthesizer.from_draws", '[[model]] draws = "draws.csv"')
 _OWN_PRIOR = either("Regression(..., prior='conjugate')", '[[model]] prior = "conjugate"')
@@ -136,6 +138,19 @@ class Refit:
     reliable: bool
 
 
+def _refuse_too_large(what: str, n_rows: int, n_columns: int, n_predictors: int) -> None:
+    """Raise where a fit would take hours, or more memory than machines have."""
+    n_coefficients = n_columns * n_predictors
+    n_bytes = 8 * n_rows * n_predictors**2  # of second derivatives, row by row
+    if n_coefficients > _MOST_COEFFICIENTS or n_bytes > _MOST_BYTES:
+        raise FitError(
+            f"{what}: {n_coefficients:,} coefficients and {n_rows:,} records are too many: at most "
+            f"{_MOST_COEFFICIENTS:,} coefficients, and second derivatives of at most "
+            f"{_MOST_BYTES >> 30} GiB (here {n_bytes / 2**30:.1f}). Merge rare levels of the "
+            "response or of a predictor, or leave it out."
+        )
+
+
 def fit_regression(
     regression: Regression,
     design: Design,
@@ -160,6 +175,7 @@ def fit_regression(
         As `synrisk.fit` has them, checked.
     """
     what, family = regression.title, regression.distribution
+    _refuse_too_large(what, len(table[1]), len(design.columns), family.n_predictors(variable))
     matrix, y, omega = table[0], regression.on_model_scale(table[1]), table[2]
     counting = omega > 0
     standardisation = _standardisation(regression, design, matrix, y)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -27,6 +28,7 @@ from synrisk.synthesis.synthesizer import Synthesizer
 
 MOST_CELLS = 10_000_000  # of one record's joint grid
 _MOST_ELEMENTS = 1 << 27  # of one record's arrays over cells and draws: a gigabyte
+_COPIES = 6  # of the guesses of all records: values, what they stand for, posteriors
 _LEAST_BLOCK = 256  # records; below, setting up costs more than evaluating
 
 
@@ -228,14 +230,32 @@ def n_elements(
     return max(sizes)
 
 
+def physical_memory() -> float:
+    """Return how many bytes this machine has; infinity where that cannot be known."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):  # not on Windows
+        return math.inf
+
+
 def check_size(
     synthesizer: Synthesizer,
+    n_records: int,
     shape: tuple[int, ...],
     n_draws: Sequence[int],
     *,
     paired: bool,
 ) -> None:
-    """Raise if one record's grid cannot be held in memory."""
+    """Raise if one record's grid, or the guesses of all, cannot be held in memory."""
+    n_bytes = _COPIES * 8 * n_records * sum(shape)
+    if n_bytes > physical_memory():
+        most = int(physical_memory() / (_COPIES * 8 * n_records))
+        raise GuessError(
+            f"{sum(shape):,} guesses for each of {n_records:,} records take about "
+            f"{n_bytes / 2**30:,.0f} GiB, more than this machine has; {most:,} of all variables "
+            f"together are possible. Use fewer ({setting('guesses', 11)}).",
+            about=("risk", "guesses"),
+        )
     cells = math.prod(shape)
     elements = n_elements(synthesizer, shape, n_draws, paired=paired)
     if cells > MOST_CELLS or elements > _MOST_ELEMENTS:

@@ -16,6 +16,7 @@ from synrisk.data.frames import read_table
 from synrisk.data.schema import Columns, Factor, Schema, text_columns
 from synrisk.synthesis.confidential import Confidential
 
+FAR_AWAY = 1e12  # times the largest confidential value: beyond, sums of squares lose all digits
 _DROPPED = np.uint64(41)  # of a number's 53 bits, in a fingerprint
 _HALF = (np.uint64(1) << (_DROPPED - np.uint64(1))) - np.uint64(1)
 
@@ -59,8 +60,24 @@ def read_release(confidential: Confidential, synthetic: Any) -> list[Released]:
                     f"{what}: {name!r} must be {regression.wants}; "
                     f"{counted(n_outside, 'value is', 'values are')} not."
                 )
+        _refuse_far_away(confidential, columns, what)
         release.append(Released(frame, columns, kept))
     return release
+
+
+def _refuse_far_away(confidential: Confidential, columns: Columns, what: str) -> None:
+    """Raise where numbers are so far from the confidential ones that nothing can be computed."""
+    for name, values in columns.items():
+        own = confidential.columns[name]
+        if values.dtype != np.float64 or not len(values):
+            continue
+        with np.errstate(over="ignore"):
+            is_far = np.abs(values).max() > FAR_AWAY * np.abs(own).max() > 0.0
+        if is_far:
+            raise SyntheticDataError(
+                f"{what}: {name!r} has values beyond {FAR_AWAY:.0e} times the largest of the "
+                "confidential data. Is it in the same units?"
+            )
 
 
 def as_datasets(synthetic: Any) -> list[Any]:

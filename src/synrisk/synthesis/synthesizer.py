@@ -23,6 +23,7 @@ from synrisk.base.errors import (
     listed,
     nearest,
     one_of,
+    within_memory,
 )
 from synrisk.base.messages import place_of, setting
 from synrisk.base.seeds import checked_seed
@@ -471,6 +472,7 @@ class Synthesizer:
         )
 
 
+@within_memory
 def fit(
     regressions: Regression | Sequence[Regression],
     data: TableLike,

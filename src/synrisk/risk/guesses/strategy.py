@@ -16,6 +16,7 @@ from synrisk.base.messages import either
 from synrisk.data.schema import Variable
 from synrisk.models.families import Family
 from synrisk.models.plan import Regression
+from synrisk.synthesis.release import FAR_AWAY
 
 _ROUNDING = 1e-12  # by which a distance at the tolerance may exceed it
 
@@ -248,6 +249,12 @@ def checked(grid: Grid, target: Target) -> Grid:
     filled = grid.values
     if not grid.is_complete:
         filled = np.where(present, filled, target.truth[:, None])
+    with np.errstate(over="ignore"):
+        if np.abs(filled).max() > FAR_AWAY * np.abs(target.everybody).max() > 0.0:
+            raise GuessError(
+                f"Guesses for {target.name!r} go beyond {FAR_AWAY:.0e} times its largest value; "
+                "nothing can be computed there. Give a narrower range."
+            )
     inside = target.regression.supports(filled, target.variable)
     n_outside = 0 if inside.all() else int((~inside).any(axis=1).sum())
     if n_outside:

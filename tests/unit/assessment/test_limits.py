@@ -1,0 +1,102 @@
+"""What is too large or too far away is refused before it is begun, with what would do."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.cases import people
+from helpers.secret import SECRET
+
+import synrisk as sr
+from synrisk.base.errors import within_memory
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return sr.fit(sr.Regression("b ~ x"), people(200)[["x", "b"]], n_draws=100, seed=1)
+
+
+@pytest.mark.parametrize("factor", [1e14, 1e25, 1e200, 1e300])
+def test_a_release_in_other_units_by_far(fitted, factor):
+    (release,) = fitted.synthesize(seed=SECRET)
+    release["b"] *= factor
+    with pytest.raises(
+        sr.SyntheticDataError, match="'b' has values beyond 1e\\+12 times"
+    ) as caught:
+        sr.attribute_risk(fitted, release)
+    assert "same units" in str(caught.value)
+
+
+@pytest.mark.filterwarnings("ignore::synrisk.ReliabilityWarning")
+@pytest.mark.parametrize("factor", [1e-300, 1e-12, 1e8])
+def test_a_release_in_other_units_is_evaluated(fitted, factor):
+    (release,) = fitted.synthesize(seed=SECRET)
+    release["b"] *= factor
+    assert sr.attribute_risk(fitted, release).verdict(further=0).outcome != "passed"
+
+
+@pytest.mark.parametrize("question", ["release", "paper"])
+@pytest.mark.parametrize(
+    "guesses",
+    [
+        sr.Interval(5, -1e300, 1e300),
+        sr.Relative(5, 1e300, 1e300),
+        sr.Additive(5, 1e200, 1e200),
+        sr.Values([-1e300, 0.0, 1e300]),
+        sr.Range(within=(-1e300, 1e300)),
+    ],
+    ids=lambda strategy: type(strategy).__name__,
+)
+def test_guesses_far_away(fitted, guesses, question):
+    release = fitted.synthesize(seed=SECRET)
+    with pytest.raises(sr.GuessError, match="go beyond 1e\\+12 times its largest value"):
+        sr.attribute_risk(fitted, release, guesses=guesses, question=question)
+
+
+@pytest.mark.parametrize("guesses", [10**9, sr.Range(10**9)], ids=["a number", "a range"])
+def test_more_guesses_than_fit_into_memory(fitted, guesses):
+    with pytest.raises(
+        sr.GuessError, match=r"take about .* GiB, more than this machine has; [\d,]+"
+    ):
+        sr.attribute_risk(fitted, fitted.synthesize(seed=SECRET), guesses=guesses)
+
+
+@pytest.mark.parametrize(
+    ("regression", "n_coefficients"),
+    [(sr.Regression("g ~ x", "categorical"), "3,998"), (sr.Regression("y ~ g"), "2,000")],
+    ids=["response", "predictor"],
+)
+def test_two_thousand_levels(regression, n_coefficients):
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame(rng.normal(size=(4000, 2)), columns=["x", "y"])
+    data["g"] = [f"level {k % 2000}" for k in range(4000)]
+    with pytest.raises(sr.FitError, match=f"{n_coefficients} coefficients and 4,000 records"):
+        sr.fit(regression, data)
+
+
+def test_a_lack_of_memory_is_told_as_such():
+    @within_memory
+    def greedy():
+        raise MemoryError
+
+    with pytest.raises(sr.ResourceError, match="not enough memory") as caught:
+        greedy()
+    assert caught.value.__context__ is None
+
+
+def test_an_executor_that_gives_promises(fitted):
+    """As a client of Dask does."""
+
+    class Promise:
+        def __init__(self, made):
+            self.made = made
+
+        def result(self):
+            return self.made
+
+    class Client:
+        def map(self, function, items):
+            return [Promise(function(item)) for item in items]
+
+    release = fitted.synthesize(seed=SECRET)
+    own, theirs = (sr.attribute_risk(fitted, release, executor=e) for e in ("serial", Client()))
+    pd.testing.assert_frame_equal(own.records, theirs.records, check_exact=True)
