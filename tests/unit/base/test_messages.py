@@ -49,4 +49,4 @@ def test_errors_show_python_and_keep_the_study_spelling():
 
 
 def test_a_name_of_the_data_that_looks_marked_is_shown():
-    assert str(sr.DataError("There is no column \x02x\x03.")) == "There is no column \x02x\x03."
+    assert str(sr.DataError("There is no column \x02x\x03.")) == r"There is no column \x02x\x03."
