@@ -247,15 +247,6 @@ def check_size(
     paired: bool,
 ) -> None:
     """Raise if one record's grid, or the guesses of all, cannot be held in memory."""
-    n_bytes = _COPIES * 8 * n_records * sum(shape)
-    if n_bytes > physical_memory():
-        most = int(physical_memory() / (_COPIES * 8 * n_records))
-        raise GuessError(
-            f"{sum(shape):,} guesses for each of {n_records:,} records take about "
-            f"{n_bytes / 2**30:,.0f} GiB, more than this machine has; {most:,} of all variables "
-            f"together are possible. Use fewer ({setting('guesses', 11)}).",
-            about=("risk", "guesses"),
-        )
     cells = math.prod(shape)
     elements = n_elements(synthesizer, shape, n_draws, paired=paired)
     if cells > MOST_CELLS or elements > _MOST_ELEMENTS:
@@ -266,5 +257,14 @@ def check_size(
             "numbers are possible. Use fewer guesses for some variables "
             f"({setting('guesses', 5, of='x')}), fewer draws ({setting('n_draws')}), or "
             f"{setting('estimator', 'importance')}.",
+            about=("risk", "guesses"),
+        )
+    n_bytes = _COPIES * 8 * n_records * sum(shape)
+    if n_bytes > physical_memory():
+        most = int(physical_memory() / (_COPIES * 8 * n_records))
+        raise GuessError(
+            f"{sum(shape):,} guesses for each of {n_records:,} records take about "
+            f"{n_bytes / 2**30:,.0f} GiB, more than this machine has; {most:,} of all variables "
+            f"together are possible. Use fewer ({setting('guesses', 11)}).",
             about=("risk", "guesses"),
         )

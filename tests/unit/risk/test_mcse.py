@@ -249,7 +249,7 @@ def test_what_cannot_be_relied_on_may_be_an_error():
         sr.attribute_risk(
             synthesizer, release, on_unreliable="raise", diagnostics=False, question="paper"
         )
-    with pytest.raises(sr.OptionError, match="on_unreliable must be one of flag, fit, raise"):
+    with pytest.raises(sr.OptionError, match="on_unreliable must be one of auto, flag, fit, raise"):
         sr.attribute_risk(synthesizer, release, on_unreliable="ignore", question="paper")
     fitted = sr.fit(sr.Regression("b ~ x"), people(40), seed=1, n_draws=10)
     release = fitted.synthesize(1, seed=SECRET + 1)
