@@ -8,11 +8,8 @@ save in its place.
 
 from __future__ import annotations
 
-import bz2
-import contextlib
-import gzip
 import itertools
-import lzma
+import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,6 +23,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from synrisk.base.errors import FileError, counted, listed
+from synrisk.data.r_parsing import BYTES_A_BYTE, is_ascii, parse, parsers
+from synrisk.data.unpacking import Attempt, Meter, unpacked
 
 # Whole fits by their class in R, and how to get at their draws there.
 _FITS = {
@@ -37,18 +36,10 @@ _FITS = {
     "rjags": "coda::as.mcmc(fit)",
     "jags": "rjags::coda.samples(fit, …)",
 }
-_COMPRESSED: tuple[tuple[bytes, Callable[[bytes], bytes]], ...] = (
-    (b"\x1f\x8b", gzip.decompress),
-    (b"BZh", bz2.decompress),
-    (b"\xfd7zXZ\x00", lzma.decompress),
-)
-_IN_ASCII = (b"A\n", b"RDA")
 _NO_INTEGER64 = np.iinfo(np.int64).min  # bit64's missing value
 _LOST = object()  # stands for a column of which a file in text holds too few digits
-_PARTS_DISAGREE = (
-    ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError,
-    ValueError,
-)  # fmt: skip
+_NAME = re.compile(r"[A-Za-z.][\w.]{0,40}")
+_NO_TABLE = "no data frame or matrix"
 _INSTEAD = "In R, save a data frame, or draws such as posterior::as_draws_df(fit), with saveRDS."
 
 
@@ -63,52 +54,43 @@ def read_r(path: Path, what: str) -> pd.DataFrame:
         What the table is, for messages.
     """
     here = f"{what}: {path.name}"
-    content = _decompressed(path)
-    objects = _objects(content, what)
-    if objects is None:
-        raise FileError(f"{here} {_why_unreadable(content)}")
+    converter = _converter(what)
+    meter = Meter(here)
+    content = unpacked(path, here, meter, BYTES_A_BYTE)
+    objects = _objects(content, converter, here, meter)
     if len(objects) > 1:
         raise FileError(
             f"{here} holds {len(objects)} objects ({listed(objects)}); save the one that is meant "
             "with saveRDS."
         )
-    # An exception is not chained, and no warning shown: their messages may hold values.
-    with contextlib.suppress(*_PARTS_DISAGREE), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    attempt = Attempt(here)
+    with attempt, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # their messages may hold values
         return _table(next(iter(objects.values())), here)
-    raise FileError(f"{here} holds no table that can be read. {_INSTEAD}")
+    raise attempt.refusal(f"holds no table that can be read. {_INSTEAD}")
 
 
-def _decompressed(path: Path) -> bytes:
-    """Return the content of a file; nothing where it is damaged."""
-    with contextlib.suppress(OSError, EOFError, ValueError, lzma.LZMAError):
-        content = path.read_bytes()
-        for mark, decompress in _COMPRESSED:
-            if content.startswith(mark):
-                return decompress(content)
-        return content
-    return b""
-
-
-def _objects(content: bytes, what: str) -> dict[str, _Thing] | None:
-    """Return the objects in a file by name, that of saveRDS without one; None if unreadable."""
+def _converter(what: str) -> Any:
+    """Return what rdata converts objects with; raise where it is not installed."""
     try:
-        from rdata import conversion, parser
+        from rdata import conversion
+
+        parsers()
     except ImportError:
         raise FileError(
             f"{what}: files of R need rdata; install it with pip install 'synrisk[r]'."
         ) from None
-    own = {b"compact_intseq": _compact_integers, b"deferred_string": _deferred_text}
-    # Warnings are of suffixes; an exception is not chained, as its message may hold values.
-    with contextlib.suppress(Exception), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        parsed = parser.parse_data(
-            content,
-            extension=".rds",
-            altrep_constructor_dict={**parser.DEFAULT_ALTREP_MAP, **own},
-        )
-        convert = conversion.SimpleConverter(
-            _CLASSES | ({"integer64": lambda *_: _LOST} if content.startswith(_IN_ASCII) else {}),
+    return conversion.SimpleConverter
+
+
+def _objects(content: bytes, converter: Any, here: str, meter: Meter) -> dict[str, _Thing]:
+    """Return the objects in a file by name, that of saveRDS without one."""
+    attempt = Attempt(here)
+    with attempt, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they are of what rdata leaves out
+        parsed = parse(content, meter)
+        convert = converter(
+            _CLASSES | ({"integer64": lambda *_: _LOST} if is_ascii(content) else {}),
             default_encoding=parsed.extra.encoding or "UTF-8",
         ).convert
         objects, rest = {}, parsed.object
@@ -116,7 +98,7 @@ def _objects(content: bytes, what: str) -> dict[str, _Thing] | None:
             objects[convert(rest.tag)] = _Thing(rest.value[0], convert)
             rest = rest.value[1]
         return objects or {"": _Thing(rest, convert)}
-    return None
+    raise attempt.refusal(_why_unreadable(content))
 
 
 def _why_unreadable(content: bytes) -> str:
@@ -168,44 +150,6 @@ def _texts(values: Iterable[Any]) -> list[str]:
     return ["" if value is None else str(value) for value in values]
 
 
-def _compact_integers(state: Any) -> tuple[Any, Any]:
-    """Return the integers of ``a:b``, which may go down."""
-    from rdata import parser
-
-    n, start, step = (int(value) for value in state.value)
-    values = start + step * np.arange(n, dtype=np.int64)
-    return parser.RObjectInfo(parser.RObjectType.INT, False, False, False, 0, 0), values
-
-
-def _deferred_text(state: Any) -> tuple[Any, Any]:
-    """Return the texts of ``as.character`` of numbers, which R writes before it makes them."""
-    from rdata import parser
-
-    numbers, penalty = state.value[0].value, int(state.value[1].value[0])
-    texts = [_as_character(number, penalty) for number in numbers]
-    of_text = parser.RObjectInfo(
-        parser.RObjectType.CHAR, False, False, False, parser.CharFlags.UTF8, 0
-    )
-    whole = parser.RObjectInfo(parser.RObjectType.STR, False, False, False, 0, 0)
-    return whole, [
-        parser.RObject(of_text, None if text is None else text.encode(), None) for text in texts
-    ]
-
-
-def _as_character(number: Any, penalty: int) -> str | None:
-    """Return a number as R writes it: 15 digits, in the shorter of two ways."""
-    if np.ma.is_masked(number) or np.isnan(number):
-        return None
-    if isinstance(number, np.integer):
-        return str(number)
-    if np.isinf(number):
-        return "Inf" if number > 0 else "-Inf"
-    rounded = float(f"{number:.15g}")
-    fixed = str(np.format_float_positional(rounded, trim="-"))
-    scientific = str(np.format_float_scientific(rounded, trim="-", exp_digits=2))
-    return fixed if len(fixed) <= len(scientific) + penalty else scientific
-
-
 # -- tables -------------------------------------------------------------------------------------
 def _table(thing: _Thing, here: str) -> pd.DataFrame:
     """Return an object as a table; raise where it is none."""
@@ -226,8 +170,9 @@ def _table(thing: _Thing, here: str) -> pd.DataFrame:
                 f"{here} holds a list of {counted(len(elements), 'table')}. Save each by itself in "
                 "R: saveRDS(x[[1]], …)."
             )
-    kind = f"an object of class {thing.classes[0]}" if thing.classes else "no data frame or matrix"
-    raise FileError(f"{here} holds {kind}. {_INSTEAD}")
+    of_class = thing.classes[0] if thing.classes else ""  # of a damaged file it may be anything
+    told = f"an object of class {of_class}" if _NAME.fullmatch(of_class) else _NO_TABLE
+    raise FileError(f"{here} holds {told}. {_INSTEAD}")
 
 
 def _frame(thing: _Thing, here: str) -> pd.DataFrame:
@@ -317,6 +262,7 @@ def _matrix(thing: _Thing, here: str) -> pd.DataFrame:
 def _array(thing: _Thing, here: str) -> pd.DataFrame:
     """Return an array of draws, chains and parameters."""
     draws = thing.value
+    _refuse_without_draws(draws, here)
     if not str(getattr(draws, "dims", ("", ""))[1]).startswith("chain"):
         raise FileError(f"{here} holds an array whose second dimension is not called chain.")
     return _stacked([_named_columns(draws[:, k], here) for k in range(draws.shape[1])])
@@ -339,10 +285,17 @@ def _random_variables(thing: _Thing, here: str) -> pd.DataFrame:
     columns: dict[str, Any] = {}
     for name, variable in thing.value.items():
         draws = variable["draws"]
+        _refuse_without_draws(draws, here)
         values = _draws(draws, here).reshape(len(draws), -1)
         columns |= {cell: values[:, k] for k, cell in enumerate(_cells(str(name), draws))}
     chains = next(iter(thing.value.values()))["nchains"]
     return _stacked(_cut(pd.DataFrame(columns), chains, here))
+
+
+def _refuse_without_draws(draws: Any, here: str) -> None:
+    """Raise if an array is empty: its other dimensions may be of any length."""
+    if not draws.size:
+        raise FileError(f"{here} holds no draws.")
 
 
 def _cells(name: str, draws: Any) -> Iterator[str]:
@@ -385,7 +338,7 @@ def _cut(table: pd.DataFrame, chains: Any, here: str) -> list[pd.DataFrame]:
     """Return the chains of a table in which they follow one another."""
     n_chains = int(chains[0])
     length, rest = divmod(len(table), n_chains)
-    if rest:
+    if rest or not length:
         raise FileError(
             f"{here} holds {counted(len(table), 'draw')}, which are not {n_chains} chains of one "
             "length. Save the draws as they were made."

@@ -230,6 +230,54 @@ def test_levels_read_off_the_data_are_not_shown():
         assert str(data["x"][3])[:6] not in str(caught.value)
 
 
+def with_names(**columns):
+    """People with a factor whose levels nobody listed."""
+    return people().assign(g=[["Anna", "Bo", "Cleo"][i % 3] for i in range(40)], **columns)
+
+
+@pytest.mark.parametrize(
+    ("formula", "family", "names", "extra", "shown"),
+    [
+        # A column that is read, in every spelling.
+        ("b ~ g", "gaussian", ["Intercept", "sigma", "g[T.Bo]"], {"g[T.Cleo]": np.nan},
+         r"column g\[\*\] \(of a level that nobody declared\): 4 draws are not"),
+        ("b ~ g", "gaussian", ["(Intercept)", "sigma", "gBo"], {"gCleo": np.nan}, r"g\[\*\]"),
+        ("b ~ g", "gaussian", ["b_Intercept", "sigma", "b_gBo"], {"b_gCleo": np.nan}, r"g\[\*\]"),
+        ("g ~ x", "categorical", ["b_muBo_Intercept", "b_muBo_x", "b_muCleo_Intercept"],
+         {"b_muCleo_x": np.nan}, r"column \*:x \(of a level"),
+        # One that is given twice.
+        ("b ~ g", "gaussian", ["Intercept", "sigma", "gBo", "gCleo", "g[T.Bo]"], {},
+         r"given twice, by g\[\*\]"),
+        # Some that are left over: of the reference, and of other models.
+        ("b ~ g", "gaussian", ["Intercept", "sigma", "gAnna", "gBo"], {},
+         r"Left over: g\[\*\]\..*columns: Intercept, sigma, g\[\*\] \(2 of them\)"),
+        ("b ~ x", "gaussian", ["Intercept", "x", "sigma", "gBo", "gCleo"], {},
+         r"Left over: g\[\*\] \(2 of them\)\."),
+        ("b ~ x", "gaussian", ["Intercept", "x", "sigma", "x:gBo", "as.factor(g)Cleo"], {},
+         r"Left over: x:g\[\*\], g\[\*\]\."),
+        ("b ~ x", "gaussian", ["Intercept", "x", "sigma", "b_muBo_x", "Bo:Intercept", "Bo:x"], {},
+         r"Left over: mu\*, \*:Intercept, \*:x\."),
+        ("g ~ x", "categorical", ["Bo:Intercept", "Bo:x", "Cleo:Intercept", "Cleo:zz"], {},
+         r"Left over: g\[\*\]\."),
+        # Names that are none of these are shown.
+        ("b ~ x", "gaussian", ["Intercept", "x", "sigma", "z", "theta[2]", "mystery"], {},
+         r"Left over: z, theta\[2\], mystery\..*columns: Intercept, x, sigma, z, theta"),
+    ],
+)  # fmt: skip
+def test_columns_of_levels_that_nobody_declared_are_not_shown(formula, family, names, extra, shown):
+    with pytest.raises(sr.DrawsError, match=shown) as caught:
+        read(formula, family, names, data=with_names(), extra=extra)
+    assert not any(level in str(caught.value) for level in ("Anna", "Bo", "Cleo"))
+
+
+def test_levels_that_somebody_declared_are_shown():
+    with pytest.raises(sr.DrawsError, match=r"column 'gBo': 4 draws are not"):
+        read(
+            "b ~ g", "gaussian", ["(Intercept)", "sigma", "gCleo"], extra={"gBo": np.nan},
+            data=with_names(), types={"g": ["Anna", "Bo", "Cleo"]},
+        )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("formula", "names"),
     [

@@ -7,8 +7,9 @@ an error that lists both sides: nothing is guessed.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from synrisk.data.schema import Factor, Variable, as_real_numbers
 from synrisk.models.design import Design
 from synrisk.models.families import Family
 from synrisk.models.posterior import Posterior, parameter_names
-from synrisk.synthesis.draws.parameter_names import Parameter, Spellings
+from synrisk.synthesis.draws.parameter_names import RENAME, Parameter, Spellings
 
 # Columns that samplers and packages add to their draws. They are dropped where neither a parameter
 # nor a column of the confidential data has that name; counters only where they count (1, 2, 3, …
@@ -48,6 +49,7 @@ BOOKKEEPING_BY_RECORD = (
 WEIGHT_COLUMNS = ("weight", ".weight")
 _PRECISION = r"(tau|prec|precision)([._\[].*)?"  # what JAGS and BUGS have in place of sigma
 LOG_WEIGHT_COLUMNS = ("log_weight", ".log_weight")
+_OTHERS = (*BOOKKEEPING, *BOOKKEEPING_COUNTERS, *WEIGHT_COLUMNS, *LOG_WEIGHT_COLUMNS)
 
 
 def read_draws(
@@ -84,7 +86,7 @@ def read_draws(
     table = table.rename(columns=dict(rename))
     if not table.columns.is_unique:
         raise DrawsError(f"{what}: rename= gives two columns the same name.")
-    spellings = Spellings(family, response, design)
+    spellings = Spellings(family, response, design, data_columns, _OTHERS)
     matched, left_over = spellings.match([str(name) for name in table.columns], what)
     weights = _take_weights(table, left_over, data_columns, what)
     dropped = [name for name in left_over if _is_bookkeeping(name, table, data_columns)]
@@ -95,7 +97,8 @@ def read_draws(
     missing = [parameter for parameter in wanted if parameter not in matched]
     if missing or left_over:
         raise DrawsError(_both_sides(what, missing, left_over, table, spellings, family))
-    values = _numbers({parameter: table[matched[parameter]] for parameter in wanted}, what)
+    used = {parameter: table[matched[parameter]] for parameter in wanted}
+    values = _numbers(used, spellings, what)
     posterior = _assemble(values, matched, weights, family, response, design)
     vectors = tuple(dict.fromkeys(by_record.values()))
     return replace(_by_chain(posterior, table[dropped]), left_out=vectors)
@@ -178,7 +181,7 @@ def _take_weights(
     if len(found) > 1:
         raise DrawsError(f"{what}: more than one column of weights: {listed(found)}.")
     left_over.remove(found[0])
-    values = _column(table[found[0]], f"{what}, column {found[0]!r}")
+    values = _column(table[found[0]], lambda: f"{what}, column {found[0]!r}")
     if found[0] in data_columns and abs(values.sum() - 1.0) > 1e-6:
         raise DrawsError(
             f"{what}: {found[0]!r} may weigh the draws or be a coefficient, as the confidential "
@@ -195,20 +198,27 @@ def _take_weights(
     return np.asarray(values - logsumexp(values))
 
 
-def _column(values: pd.Series[Any], what: str) -> FloatArray:
+def _column(values: pd.Series[Any], where: Callable[[], str]) -> FloatArray:
     numbers, _ = as_real_numbers(values)
     n_bad = int((~np.isfinite(numbers)).sum())
     if n_bad:
-        raise DrawsError(f"{what}: {counted(n_bad, 'draw is', 'draws are')} not a finite number.")
+        raise DrawsError(
+            f"{where()}: {counted(n_bad, 'draw is', 'draws are')} not a finite number."
+        )
     return numbers
 
 
-def _numbers(used: Mapping[Parameter, pd.Series[Any]], what: str) -> dict[Parameter, FloatArray]:
-    values = {p: _column(column, f"{what}, column {column.name!r}") for p, column in used.items()}
+def _numbers(
+    used: Mapping[Parameter, pd.Series[Any]], spellings: Spellings, what: str
+) -> dict[Parameter, FloatArray]:
+    def where(parameter: Parameter) -> str:
+        return f"{what}, column {spellings.column(str(used[parameter].name))}"
+
+    values = {p: _column(column, partial(where, p)) for p, column in used.items()}
     for parameter, column in values.items():
         if parameter.code == -1 and (column <= 0).any():
             raise DrawsError(
-                f"{what}, column {used[parameter].name!r}: "
+                f"{where(parameter)}: "
                 f"{counted(int((column <= 0).sum()), 'draw is', 'draws are')} not positive."
             )
     return values
@@ -262,14 +272,13 @@ def _both_sides(
     if missing:
         lines.append(f"Missing: {spellings.public(missing)}.")
     if left_over:
-        lines.append(f"Left over: {listed(left_over)}.")
+        lines.append(f"Left over: {spellings.columns(left_over)}.")
     lines.append(f"The formula's parameters: {spellings.public(spellings.parameters())}.")
-    lines.append(f"The table's columns: {listed(table.columns, 30)}.")
+    lines.append(f"The table's columns: {spellings.columns(table.columns, 30)}.")
     advice = _advice([spellings.name(one) for one in missing], left_over, table, family)
     if advice:
         return " ".join([*lines, advice])
-    rename = either("rename={column: parameter}", '[[model]] rename.column = "parameter"')
-    lines.append(f"Use {rename} for other names.")
+    lines.append(f"Use {RENAME} for other names.")
     if "[" in spellings.public(missing):
         lines.append(
             "If a factor's reference level differs, put it first in "

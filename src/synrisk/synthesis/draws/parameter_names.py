@@ -1,7 +1,8 @@
 """The names under which each parameter of a regression may stand in a table of draws.
 
 rstanarm's, brms', CmdStan's and plain names, and these as R mangles them (``X.Intercept.``).
-Levels that were read off the data do not stand in messages: ``Race[*]``.
+Levels that were read off the data do not stand in messages: ``Race[*]``. Neither do columns of a
+table that may hold one, in whatever spelling.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from synrisk.base.errors import DrawsError, listed
-from synrisk.base.messages import either, setting
+from synrisk.base.messages import either
 from synrisk.data.schema import MISSING_LABEL, Factor, Label, Variable
 from synrisk.models.design import Design, DesignColumn, Part
 from synrisk.models.families import Family
@@ -32,7 +33,11 @@ _BRMS_SYMBOLS = {
 }  # fmt: skip
 _NUMBER = re.compile(r"(?<![\w.\]])(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.])")
 _ORDERS = ("level:term", "term:level")
+RENAME = either("rename={column: parameter}", '[[model]] rename.column = "parameter"')
 _MOST_NAMES = 5_000  # spellings of one column as R mangles them
+_ELEMENT = re.compile(r"(?P<stem>\w+?)(?:\[[\d,]+\]|(?:\.\d+)+\.?)")
+_OF_BRMS_LEVEL = re.compile(r"(?:b_)?mu.+_.+|Intercept_mu.+")  # of another model's response
+_FACTOR_IN_R = r"(?:b_)?(?:(?:as\.)?(?:factor|ordered)[.(]?|C\()?"
 
 
 @dataclass(frozen=True)
@@ -44,9 +49,30 @@ class Parameter:
 
 
 class Spellings:
-    """The names under which each parameter may stand in a table."""
+    """The names under which each parameter may stand in a table.
 
-    def __init__(self, family: Family, response: Variable, design: Design) -> None:
+    Parameters
+    ----------
+    family, response, design
+        The regression.
+    data_columns
+        The columns of the confidential data: what follows one of them in a name may be a level.
+    others
+        Names of columns that hold no level, whatever they begin with.
+    """
+
+    def __init__(
+        self,
+        family: Family,
+        response: Variable,
+        design: Design,
+        data_columns: frozenset[str] = frozenset(),
+        others: Iterable[str] = (),
+    ) -> None:
+        self._data_columns = data_columns
+        self._harmless = {
+            *_INTERCEPTS, "alpha", *family.auxiliary_names, *data_columns, *others
+        }  # fmt: skip
         self._columns = design.columns
         self._auxiliary = family.auxiliary_names
         self._response = response
@@ -90,6 +116,59 @@ class Spellings:
             level = self._levels[parameter.code] if self._shows_levels and self._levels else "*"
             names[f"{level}:{column}" if self._levels else column] += 1
         return listed((n if k == 1 else f"{n} ({k} of them)" for n, k in names.items()), 30)
+
+    # -- columns of a table, for messages -------------------------------------------------------
+    def column(self, name: str) -> str:
+        """The column in quotes, or without the level that nobody declared."""
+        shown = self._without_levels(name)
+        return repr(name) if shown == name else f"{shown} (of a level that nobody declared)"
+
+    def columns(self, names: Iterable[object], limit: int = 12) -> str:
+        """The columns in a list, those of levels that nobody declared by their number."""
+        shown = Counter(self._without_levels(str(name)) for name in names)
+        return listed((n if k == 1 else f"{n} ({k} of them)" for n, k in shown.items()), limit)
+
+    def _without_levels(self, name: str) -> str:
+        """Return a column's name; where it may hold a level that nobody declared, a part of it."""
+        if self._is_harmless(name):
+            return name
+        meant = self.find(name)[0]
+        if meant:
+            return name if all(map(self._is_public, meant)) else self.public([min(meant, key=str)])
+        if self._levels and not self._shows_levels and any(True for _ in self._split(name)):
+            return f"{self._response.name}[*]"
+        if _OF_BRMS_LEVEL.fullmatch(name):
+            return "mu*"
+        pieces = name.split(":")
+        return ":".join(self._piece_without_level(piece, len(pieces) > 1) for piece in pieces)
+
+    def _is_harmless(self, name: str) -> bool:
+        if name in self._harmless or name.removeprefix("b_") in self._harmless:
+            return True
+        element = _ELEMENT.fullmatch(name)
+        return element is not None and element["stem"] not in self._data_columns
+
+    def _is_public(self, parameter: Parameter) -> bool:
+        if parameter.code == -1:
+            return True
+        shows_level = self._shows_levels or not self._levels
+        return shows_level and all(p.shows_level for p in self._columns[parameter.column].parts)
+
+    def _piece_without_level(self, piece: str, is_product: bool) -> str:
+        """Return a factor of a column's name: what follows the name of a variable is left out."""
+        if self._is_harmless(piece):
+            return piece
+        declared = {
+            expressions.as_factor(part.expression) or expressions.write(part.expression)
+            for column in self._columns
+            for part in column.parts
+            if part.level is not None and part.shows_level
+        }
+        for base in sorted((*self._data_columns, "Intercept"), key=len, reverse=True):
+            spelt = "|".join(re.escape(text) for text in {base, _mangled(base), _brms(base)})
+            if re.fullmatch(rf"{_FACTOR_IN_R}(?:{spelt})\)?.+", piece):
+                return piece if base in declared else f"{base}[*]"
+        return "*" if is_product else piece
 
     def wanted(self, levels: Sequence[int]) -> list[Parameter]:
         """Return every parameter that must be there, given the levels that have columns."""
@@ -193,15 +272,15 @@ class Spellings:
                 continue
             if len(parameters) > 1:
                 raise DrawsError(
-                    f"{what}: the column {name!r} may be any of {self.public(parameters)}; say "
-                    f"which with {setting('rename', of=name, shown='parameter')}, the parameter "
-                    f"as {either('describe() and draws() name', 'the formula spells')} it."
+                    f"{what}: the column {self.column(name)} may be any of "
+                    f"{self.public(parameters)}; say which with {RENAME}, the parameter as "
+                    f"{either('describe() and draws() name', 'the formula spells')} it."
                 )
             (parameter,) = parameters
             if parameter in matched:
                 raise DrawsError(
                     f"{what}: {self.public([parameter])} is given twice, by "
-                    f"{matched[parameter]!r} and {name!r}; leave one out."
+                    f"{self.column(matched[parameter])} and {self.column(name)}; leave one out."
                 )
             matched[parameter] = name
         return self._match_vector(matched, left_over)
