@@ -1,11 +1,14 @@
 """The command line as users have it: studies that run, and what they leave."""
 
 import hashlib
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +20,9 @@ from helpers.studies import SEED_LINE, STUDY, as_json, study_in, synrisk, table
 import synrisk as sr
 from synrisk.data.frames import read_table
 from synrisk.study.file import read_study
+
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="a shell and pipes are those of POSIX")
+MAIN = "from synrisk_command import main; main()"
 
 
 def digest(path):
@@ -146,6 +152,94 @@ def test_files_that_no_run_wrote_are_not_overwritten(tmp_path):
     (out / "records.csv").rename(out / "manifest.json")
     assert synrisk("run", path).exit_code == 2
     assert (out / "manifest.json").read_text(encoding="utf-8") == "mine"
+
+
+def test_results_that_were_changed_since_are_not_overwritten(tmp_path):
+    path, out = study_in(tmp_path), tmp_path / "out"
+    synrisk("run", path, "-q")
+    (out / "records.csv").write_text("mine", encoding="utf-8")
+    (out / "report.html").write_text("mine too", encoding="utf-8")
+    before = {file.name: digest(file) for file in out.iterdir()}
+    done = synrisk("run", path)
+    assert done.exit_code == 2
+    assert "line 3, output: The folder" in done.stderr
+    assert "holds records.csv, report.html, changed since synrisk wrote them" in done.stderr
+    done = synrisk("report", out)  # which would write the page, not the records
+    assert done.exit_code == 2
+    assert "holds report.html, changed since" in done.stderr
+    assert {file.name: digest(file) for file in out.iterdir()} == before
+    (out / "report.html").unlink()
+    assert synrisk("report", out).exit_code == 0
+    assert (out / "records.csv").read_text(encoding="utf-8") == "mine"
+    (out / "summary.json").write_text("mine", encoding="utf-8")
+    assert "holds summary.json, changed since" in synrisk("report", out).stderr
+
+
+def test_the_demo_overwrites_no_study(tmp_path, monkeypatch):
+    def stop(*_, **__):
+        raise sr.FileError("begun")
+
+    monkeypatch.setattr("synrisk.study.cli.run", stop)
+    assert "begun" in synrisk("demo", "--folder", tmp_path).stderr
+    names = ["income.toml", "kids.toml", "race.toml"]
+    written = {file.name: file.stat().st_ino for file in tmp_path.iterdir()}
+    assert sorted(written) == names
+    assert "begun" in synrisk("demo", "--folder", tmp_path).stderr  # the same text is no obstacle
+    assert {file.name: file.stat().st_ino for file in tmp_path.iterdir()} == written
+    (tmp_path / "race.toml").unlink()
+    (tmp_path / "income.toml").write_text("mine", encoding="utf-8")
+    done = synrisk("demo", "--folder", tmp_path)
+    assert done.exit_code == 2
+    assert "income.toml is there already with another text" in done.stderr
+    assert sorted(file.name for file in tmp_path.iterdir()) == names[:2]
+    (tmp_path / "income.toml").unlink()
+    (tmp_path / "income.toml").symlink_to(tmp_path / "nowhere.toml")
+    assert "income.toml is there already" in synrisk("demo", "--folder", tmp_path).stderr
+    assert not (tmp_path / "nowhere.toml").exists()
+
+
+def test_init_does_not_write_through_a_link(tmp_path):
+    (tmp_path / "study.toml").symlink_to(tmp_path / "nowhere.toml")
+    assert "exists already" in synrisk("init", tmp_path).stderr
+    assert not (tmp_path / "nowhere.toml").exists()
+    assert (tmp_path / "study.toml").is_symlink()
+
+
+@POSIX
+def test_two_runs_at_once_leave_one_whole_run(tmp_path):
+    path, out = study_in(tmp_path, data=table(1500)), tmp_path / "out"
+    first = subprocess.Popen(
+        [sys.executable, "-c", MAIN, "run", str(path)], stdout=subprocess.DEVNULL
+    )
+    while first.poll() is None and not list(out.glob(".synrisk-*")):
+        time.sleep(0.001)
+    second = synrisk("run", path)
+    assert second.exit_code == 2
+    assert "Another run is writing to the folder" in second.stderr
+    assert first.wait(timeout=120) in (0, 1, 3)
+    manifest = as_json(out / "manifest.json")
+    assert manifest["complete"]
+    assert manifest["outputs"] == {
+        file.name: digest(file) for file in out.iterdir() if file.name != "manifest.json"
+    }
+
+
+@POSIX
+def test_where_the_results_are_and_who_can_see_them_is_said(tmp_path):
+    (tmp_path / "study").mkdir()
+    out = tmp_path / "elsewhere"
+    out.mkdir()
+    out.chmod(0o777)
+    path = study_in(tmp_path / "study", STUDY.replace('"out"', '"../elsewhere"'))
+    words = synrisk("run", path).stdout
+    assert f"Note: The results are outside the study's folder: {out.resolve()}" in words
+    assert "is open to others (mode 0777): they can replace or delete the files in it" in words
+    assert out.stat().st_mode & 0o777 == 0o777
+    assert {file.stat().st_mode & 0o777 for file in out.iterdir()} == {0o600}
+    assert "open to others (mode 0777)" in synrisk("report", out).stdout
+    words = synrisk("run", study_in(tmp_path)).stdout
+    assert "outside" not in words
+    assert "open to others" not in words
 
 
 def test_a_study_does_not_replace_what_it_reads(tmp_path):
@@ -337,6 +431,17 @@ def test_the_same_data_come_again_by_the_manifest_alone(tmp_path):
         first = {name: (out / name).read_bytes() for name in names}
         assert synrisk("run", path, "--seed-from", manifest).exit_code == 0
         assert {name: (out / name).read_bytes() for name in names} == first
+
+
+def test_the_manifest_that_is_named_is_the_one_that_is_read(tmp_path):
+    path, out = study_in(tmp_path, STUDY.replace(SEED_LINE, "")), tmp_path / "out"
+    synrisk("run", path, "-q")
+    first = (out / "synthetic1.csv").read_bytes()
+    (tmp_path / "june.json").write_bytes((out / "manifest.json").read_bytes())
+    synrisk("run", path, "-q")
+    (tmp_path / "manifest.json").write_bytes((out / "manifest.json").read_bytes())
+    assert synrisk("run", path, "--seed-from", tmp_path / "june.json").exit_code == 0
+    assert (out / "synthetic1.csv").read_bytes() == first
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"outputs": {}}', '{"outputs": {}, "seeds": {}}'])
@@ -558,6 +663,172 @@ def test_mistakes_about_a_folder(tmp_path):
     with (out / "risk.nc").open("ab") as file:
         file.write(b"x")
     assert "is not the file that synrisk run wrote" in synrisk("report", out).stderr
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"title": 5},
+        {"kinds": 5},
+        {"kinds": ["public"]},
+        {"kinds": [["sharing"]]},
+        {"synthetic": [5]},
+        {"synthetic": [{"file": 5, "sha256": "0"}]},
+        {"criteria": 5},
+        {"criteria": {"gian": 0.1}},
+        {"criteria": {"variables": 5}},
+        {"outputs": {}},
+        {"outputs": 5},
+    ],
+)
+def test_a_manifest_with_a_wrong_part_is_wrong_input(finished, change):
+    manifest = as_json(finished / "manifest.json")
+    (finished / "manifest.json").write_text(json.dumps(manifest | change), encoding="utf-8")
+    done = synrisk("report", finished)
+    (finished / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    assert done.exit_code == 2, done.output
+    assert done.stderr.count("\n") == 1
+
+
+# What terminals and pages act on, apart from the ends of lines and tabs.
+ACTING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+ODD = "a\x1b[31m\x7f\x9b2J\u202e\u2066 :smile: [/b][red]é"
+
+
+def test_control_characters_in_names_reach_neither_terminal_nor_page(tmp_path):
+    data = table().rename(columns={"Spending": f"S{ODD}", "Kids": f"K{ODD}"})
+    data["Region"] = data["Region"] + ODD
+    text = (
+        STUDY.replace("A small study", f"T{ODD}")
+        .replace("Income ~ Spending", f"Income ~ `S{ODD}` + Region")
+        .replace("Kids ~ Income", f"`K{ODD}` ~ Income")
+    )
+    for character in set(ACTING.findall(text)):
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    done = synrisk("run", study_in(tmp_path, text, data))
+    assert done.exit_code == 0, done.stderr
+    out = tmp_path / "out"
+    pages = {file: file.read_text(encoding="utf-8") for file in out.glob("*.[hj]*")}
+    assert len(pages) == 6  # both reports with their JSON, summary and manifest
+    for shown in (done.stdout, *pages.values()):
+        assert not ACTING.search(shown)
+    shown = r"a\x1b[31m\x7f\x9b2J\u202e\u2066 :smile: [/b][red]é"
+    assert f"\nT{shown}\n" in done.stdout
+    assert r"Ka\x1b[31m" in done.stdout
+    assert f"<title>T{shown}</title>" in pages[out / "report.html"]
+    assert as_json(out / "manifest.json")["title"] == f"T{ODD}"  # escaped, not changed
+    assert as_json(out / "report.json")["title"] == f"T{ODD}"
+    # Files of data are as they are: a changed value would be a wrong one.
+    synthetic = pd.read_csv(out / "synthetic1.csv")
+    assert set(synthetic["Region"]) == set(data["Region"])
+    assert f"K{ODD}" in synthetic.columns
+    wrong = text.replace("Income ~", "Incame ~", 1)
+    done = synrisk("run", study_in(tmp_path, wrong, data))
+    assert done.exit_code == 2
+    assert not ACTING.search(done.stderr)
+    assert done.stderr.count("\n") == 1
+
+
+def test_names_with_ends_of_lines_begin_no_line(tmp_path):
+    data = table().rename(columns={"Owner": "Owner\nPassed."})
+    text = STUDY.replace("A small study", r"Mine\nPassed.").replace("lift = 50", "lift = 0.5")
+    done = synrisk("run", study_in(tmp_path, text, data))
+    assert done.exit_code == 1
+    assert not re.search(r"(?m)^Passed", done.stdout)
+
+
+def test_cells_that_spreadsheets_would_run_are_written_as_they_are(tmp_path):
+    data = table()
+    data["Region"] = "=cmd|" + data["Region"]
+    synrisk("run", study_in(tmp_path, data=data), "-q")
+    assert set(pd.read_csv(tmp_path / "out" / "synthetic1.csv")["Region"]) == set(data["Region"])
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """The folder of a study that has run."""
+    folder = tmp_path_factory.mktemp("finished")
+    assert synrisk("run", study_in(folder), "-q").exit_code == 0
+    return folder / "out"
+
+
+def in_a_shell(command, **options):
+    """Run a line of the shell that knows the command line as `synrisk`."""
+    known = f'synrisk() {{ "{sys.executable}" -c "{MAIN}" "$@"; }}'
+    return subprocess.run(
+        [str(shutil.which("bash")), "-c", f"{known}; {command}"],
+        capture_output=True, text=True, check=False, timeout=120, **options,
+    )  # fmt: skip
+
+
+@POSIX
+@pytest.mark.parametrize(
+    ("command", "codes", "words"),
+    [
+        ("synrisk report out >&-; echo $?", "0", ""),
+        ("synrisk report out 2>&- | tail -n 1; echo ${PIPESTATUS[0]}", "0", ""),
+        ("synrisk report out <&- >&- 2>&-; echo $?", "0", ""),
+        ("synrisk report none 2>&-; echo $?", "2", ""),
+        ("synrisk report out | true; echo ${PIPESTATUS[0]}", "0", ""),
+        ("synrisk report out 2>&1 | true; echo ${PIPESTATUS[0]}", "0", ""),
+        ("synrisk report none 2>&1 | true; echo ${PIPESTATUS[0]}", "2", ""),
+        ("synrisk report out >/dev/full; echo $?", "2", "synrisk: What is written is whole, but"),
+        ("synrisk report none 2>/dev/full; echo $?", "2", ""),
+        ("synrisk --version >/dev/full; echo $?", "2", "synrisk: This cannot be printed: No space"),
+        ("synrisk --help >&-; echo $?", "0", ""),
+    ],
+)
+def test_nobody_has_to_read_what_is_printed(finished, command, codes, words):
+    done = in_a_shell(command, cwd=finished.parent)
+    assert done.stdout.splitlines()[-1] == codes
+    assert done.stderr.startswith(words)
+    assert done.stderr.count("\n") == bool(words)
+    manifest = as_json(finished / "manifest.json")
+    assert manifest["outputs"] == {
+        file.name: digest(file) for file in finished.iterdir() if file.name != "manifest.json"
+    }
+
+
+@POSIX
+def test_letters_that_an_encoding_lacks_are_escaped(finished):
+    command = "PYTHONIOENCODING=ascii synrisk report out --title 'Größe 年' | cat"
+    done = in_a_shell(command, cwd=finished.parent)
+    assert r"Gr\xf6\xdfe \u5e74" in done.stdout
+    assert done.stderr == ""
+    done = in_a_shell(r"synrisk report out --title $'a\xff'; echo $?", cwd=finished.parent)
+    assert done.stdout.splitlines()[-1] == "0"
+    assert r"a\udcff" in done.stdout
+    assert as_json(finished / "manifest.json")["title"] == "a\udcff"
+    assert synrisk("report", finished, "-q").exit_code == 0  # by the title in the manifest
+
+
+@POSIX
+def test_a_name_of_a_file_that_no_study_can_hold_is_said(tmp_path):
+    data = Path(os.fsdecode(os.fsencode(tmp_path) + b"/people\xff.csv"))
+    table().to_csv(data, index=False)
+    done = synrisk("init", tmp_path / "new", "--data", data)
+    assert done.exit_code == 2
+    assert "is not Unicode text. Rename it" in done.stderr
+    assert not (tmp_path / "new" / "study.toml").exists()
+
+
+@POSIX
+def test_pipes_are_not_waited_for(tmp_path):
+    pipe, path = tmp_path / "pipe.csv", study_in(tmp_path)
+    os.mkfifo(pipe)
+    for arguments in (
+        ["run", pipe],
+        ["run", path, "--seed-from", pipe],
+        ["report", pipe],
+        ["report", tmp_path, "--criteria", pipe],
+        ["init", tmp_path / "new", "--data", pipe],
+    ):
+        done = synrisk(*arguments)
+        assert done.exit_code == 2
+        assert done.stderr.count("\n") == 1
+    for wrong in ("pipe.csv", "/dev/zero", r"a\u0000b"):
+        path.write_text(STUDY.replace("people.csv", wrong), encoding="utf-8")
+        assert "there is no file" in synrisk("run", path).stderr
 
 
 @pytest.mark.parametrize(

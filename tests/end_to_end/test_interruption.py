@@ -135,10 +135,57 @@ def test_what_an_earlier_run_wrote_stays_until_the_new_is_whole(tmp_path, moment
         assert as_json(out / "manifest.json") == before
 
 
-def test_termination_is_an_interruption_too(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_termination_is_an_interruption_too(tmp_path, number):
     path = study_in(tmp_path, data=table(1500))
-    code, _ = interrupt(start(path), tmp_path / "out", MOMENTS["evaluating"], signal.SIGTERM)
+    code, _ = interrupt(start(path), tmp_path / "out", MOMENTS["evaluating"], number)
     assert code == 130
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("moment", ["fitting", "evaluating", "drawing the report"])
+def test_whoever_presses_twice_leaves_nothing_either(tmp_path, moment):
+    path, out = study_in(tmp_path, data=table(1500)), tmp_path / "out"
+    process = start(path)
+    seen, delay = MOMENTS[moment]
+    while process.poll() is None and not seen(out):
+        time.sleep(0.0005)
+    time.sleep(delay)
+    for _ in range(5):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.0005)
+    _, words = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert words == "synrisk: Interrupted; no file was left half-written.\n"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["people.csv", "study.toml"]
+
+
+def test_an_interruption_that_a_library_would_drop_ends_the_run(tmp_path):
+    """As in a call back from compiled code, or under a lock that another thread waits for."""
+    path = study_in(tmp_path)
+    code = """
+import os, signal, synrisk.study.run as study
+
+def dropping(*_, **__):
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000):
+            pass
+    except BaseException:
+        pass
+    raise SystemExit("it was dropped")
+
+study.attribute_risk = dropping
+"""
+    first, rest = CODE.split("; from ")
+    done = subprocess.run(
+        [sys.executable, "-c", f"{first}\n{code}\nfrom {rest}", "run", str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "synrisk: Interrupted; no file was left half-written.\n"
     assert not (tmp_path / "out").exists()
 
 

@@ -2,6 +2,8 @@
 
 import datetime
 import io
+import os
+import sys
 
 import numpy as np
 import pandas as pd
@@ -289,3 +291,36 @@ def test_numpy_numbers_of_threads():
 def test_bytes_are_not_a_file():
     with pytest.raises(sr.DataError):
         fit(data=io.BytesIO(b"a,b\n1,2\n"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes are those of POSIX")
+@pytest.mark.parametrize("kind", ["pipe", "device", "NUL", "surrogate"])
+@pytest.mark.parametrize("ending", [".nc", ".csv", ".toml", ".html"])
+def test_what_is_no_file_is_neither_waited_for_nor_written_over(tmp_path, kind, ending):
+    path = tmp_path / f"{'a' if kind != 'NUL' else chr(0)}{ending}"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    elif kind == "surrogate":
+        path = tmp_path / f"\ud800{ending}"
+    calls = {
+        ".nc": [sr.AttributeRisk.load, sr.Synthesizer.load, fit().save, evaluate().save],
+        ".csv": [lambda path: fit(data=path), lambda path: fit(draws=path)],
+        ".toml": [sr.Criteria.from_toml],
+        ".html": [evaluate().report],
+    }
+    for call in calls[ending]:
+        with pytest.raises(sr.SynriskError) as caught:
+            call(path)
+        assert caught.value.__context__ is None
+    if kind == "pipe":
+        assert path.is_fifo()
+
+
+def test_messages_show_control_characters_of_names():
+    odd = "x\x1b[2J\n\u202e"
+    with pytest.raises(sr.SynriskError) as caught:
+        fit(data=people().rename(columns={"x": odd}))
+    assert r"x\x1b[2J\n\u202e" in str(caught.value)
+    assert odd not in str(caught.value)

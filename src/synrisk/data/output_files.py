@@ -1,4 +1,7 @@
-"""Files out, whole or not at all: under a temporary name beside the target, then renamed."""
+"""Files out, whole or not at all: under a temporary name beside the target, then renamed.
+
+Also which paths are files: to open a pipe waits for whoever writes to it, without end.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import contextlib
 import hashlib
 import os
 import secrets
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,25 +17,45 @@ from typing import Any
 from synrisk.base.errors import FileError
 
 _LONGEST_NAME = 255
+_NO_FILE = "it is a pipe or a device, not a file"
+_NO_NAME = "no file can have this name, which holds NUL or a half of a surrogate pair"
 _OWNER_ONLY, _AS_USUAL = 0o600, 0o666  # the second less the user's umask
 
 
 def as_path(path: Any) -> Path:
-    """Return the path of a file, or raise."""
-    good = isinstance(path, str | os.PathLike) and "\0" not in str(path)
-    if not good or not str(path):
+    """Return the path of a file that is there or can be, or raise."""
+    if not isinstance(path, str | os.PathLike) or not str(path):
         raise FileError(f"A file is named by text or a Path; got {type(path).__name__}.")
+    problem = why_not_a_file(Path(path))
+    if problem in (_NO_NAME, _NO_FILE):
+        raise FileError(f"{str(path)[:200]}: {problem}.")
     return Path(path)
+
+
+def why_not_a_file(path: Path) -> str:
+    """Return why a path cannot be read as a file, or an empty text if it can be."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return "there is no such file"
+    except OSError as error:
+        return error.strerror or type(error).__name__
+    except ValueError:
+        return _NO_NAME
+    if stat.S_ISDIR(mode):
+        return "it is a folder"
+    return "" if stat.S_ISREG(mode) else _NO_FILE
 
 
 def target_of(path: str | os.PathLike[str]) -> Path:
     """Return where a file can be written, or raise."""
     target = as_path(path)
-    with contextlib.suppress(OSError):  # a link stays, and the file that it points to is replaced
+    # A link stays, and the file that it points to is replaced.
+    with contextlib.suppress(OSError, RuntimeError):
         target = target.resolve()
     if not target.parent.is_dir():
         raise FileError(f"There is no folder {target.parent} to save {target.name} in.")
-    if len(target.name.encode()) > _LONGEST_NAME:
+    if len(os.fsencode(target.name)) > _LONGEST_NAME:
         raise FileError(f"The file's name is longer than {_LONGEST_NAME} bytes.")
     if target.is_dir() or not target.name:
         raise FileError(f"{target} is a folder; give the name of a file in it.")

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 from synrisk.base.errors import FileError, SettingsError, got, listed, nearest
 from synrisk.base.messages import Place, spelled
+from synrisk.data.output_files import why_not_a_file
 
 # A text in one of four kinds of quotes, a mark, a word, or a comment.
 _TOKEN = re.compile(
@@ -26,6 +27,10 @@ _TOKEN = re.compile(
 )
 _AT_LINE = re.compile(r" \(at line (\d+), column \d+\)$")
 _LARGEST_FILE = 1 << 20
+_DEEPEST = 10  # keys joined by points, and brackets; the settings that there are need five
+_MOST_DIGITS = 300  # of a whole number: what a float can still hold
+_TOO_MANY = 10**_MOST_DIGITS
+_TOO_LARGE = f"a whole number of more than {_MOST_DIGITS} digits."
 
 
 @dataclass(frozen=True, repr=False)
@@ -125,7 +130,13 @@ class Section:
             )
         return value
 
-    def whole(self, key: str, default: int | None = None, least: int | None = 1) -> int | None:
+    def whole(
+        self,
+        key: str,
+        default: int | None = None,
+        least: int | None = 1,
+        most: int | None = None,
+    ) -> int | None:
         """Return a whole number."""
         value = self.values.get(key, default)
         if value is None:
@@ -134,9 +145,11 @@ class Section:
             isinstance(value, bool)
             or not isinstance(value, int)
             or (least is not None and value < least)
+            or (most is not None and value > most)
         ):
             from_ = "" if least is None else f" from {least}"
-            self.refuse(f"must be a whole number{from_}; got {_said(value)}.", key)
+            to = "" if most is None else f" to {most:,}"
+            self.refuse(f"must be a whole number{from_}{to}; got {_said(value)}.", key)
         return value
 
 
@@ -161,18 +174,18 @@ def read_settings(path: str | os.PathLike[str], what: str) -> Section:
     what
         What it should be, for messages: ``"The study"``.
     """
-    if not isinstance(path, str | os.PathLike) or "\0" in str(path):
+    if not isinstance(path, str | os.PathLike):
         raise FileError(f"{what} is named by the path of a TOML file; got {got(path)}.")
-    source, raw, problem = Path(path), b"", ""
+    source, raw = Path(path), b""
+    problem = why_not_a_file(source)
     try:
-        with source.open("rb") as file:
-            raw = file.read(_LARGEST_FILE + 1)
-    except FileNotFoundError:
-        problem = "there is no such file"
-    except IsADirectoryError:
-        problem = "it is a folder; name the TOML file in it"
+        if not problem:
+            with source.open("rb") as file:
+                raw = file.read(_LARGEST_FILE + 1)
     except OSError as error:
         problem = error.strerror or type(error).__name__
+    if source.is_dir():
+        problem += "; name the TOML file in it"
     if len(raw) > _LARGEST_FILE:
         problem = "it is far too large to hold settings; is it the data?"
     text = ""
@@ -187,13 +200,16 @@ def read_settings(path: str | os.PathLike[str], what: str) -> Section:
 
 def parsed(text: str, file: str) -> Section:
     """Return the top of a TOML text; `file` names it in messages."""
+    _refuse_depth(text, file)
     values, problem = {}, ""
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         problem = str(error)
-    except RecursionError:
-        problem = "Nested too deeply"
+    except ValueError:  # Python reads no whole number of more than some thousands of digits
+        problem = _TOO_LARGE
+    if problem == _TOO_LARGE:
+        raise SettingsError(f"{file}, line {_line_of_digits(text)}: {problem}")
     if problem:
         at = _AT_LINE.search(problem)
         line = int(at[1]) if at else text.count("\n") + 1
@@ -209,7 +225,50 @@ def parsed(text: str, file: str) -> Section:
             f"{file}, line {line}: not TOML: {_AT_LINE.sub('', problem)}. Text stands in quotes, "
             "and every setting is key = value."
         )
-    return Section(file, (), values, line_index(text))
+    top = Section(file, (), values, line_index(text))
+    _refuse_large_numbers(top, values, ())
+    return top
+
+
+def _refuse_depth(text: str, file: str) -> None:
+    """Raise where keys or brackets are nested too deeply.
+
+    This is first, since whatever reads a text takes time and room with the square of its depth.
+    """
+    n_open, n_keys, after_point, line = 0, 0, False, 1
+    for token in _TOKEN.finditer(text):
+        word = token[0]
+        if word == ".":
+            after_point = True
+        else:
+            n_keys = n_keys + 1 if after_point else 1
+            after_point = False
+            n_open += (word in "[{") - (word in "]}")
+        if max(n_open, n_keys) > _DEEPEST:
+            raise SettingsError(
+                f"{file}, line {line}: nested too deeply: at most {_DEEPEST} keys are joined by "
+                "points, and as many brackets stand within each other."
+            )
+        line += word.count("\n")
+
+
+def _line_of_digits(text: str) -> int:
+    """Return the line of the first whole number that is too large, or the last line."""
+    found = re.search(rf"\d[\d_]{{{_MOST_DIGITS},}}", text)
+    return 1 + text.count("\n", 0, found.start() if found else len(text))
+
+
+def _refuse_large_numbers(top: Section, value: object, place: Place) -> None:
+    """Raise where a whole number is too large: in hexadecimal ``tomllib`` reads any."""
+    if isinstance(value, int) and abs(value) >= _TOO_MANY:
+        top.refuse(_TOO_LARGE, *place)
+    inner: Iterable[tuple[str | int, object]] = ()
+    if isinstance(value, dict):
+        inner = value.items()
+    elif isinstance(value, list):
+        inner = enumerate(value)
+    for key, one in inner:
+        _refuse_large_numbers(top, one, (*place, key))
 
 
 def line_index(text: str) -> dict[Place, int]:
@@ -252,7 +311,7 @@ class _Index:
         elif word == "}" and len(self._open) > 1:  # of a table that is empty
             self._open.pop()
             self._in_key = False
-        elif word not in "[]{}=,.":
+        elif word not in "[]{}=,." and len(self._keys) <= _DEEPEST:  # more are no key
             self._keys.append(_unquoted(word))
 
     def _read_value(self, word: str) -> None:

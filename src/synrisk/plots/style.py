@@ -18,6 +18,7 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, ScalarF
 
 from synrisk.base.arrays import FloatArray
 from synrisk.base.errors import OptionError, counted
+from synrisk.base.messages import visible
 
 # Okabe and Ito's colours, told apart by all kinds of colour vision; lines differ in dashes too.
 BLUE, VERMILLION, GREEN, ORANGE = "#0072B2", "#D55E00", "#009E73", "#E69F00"
@@ -80,7 +81,7 @@ def _is_shown() -> bool:
 
 def text(name: object, longest: int = _LONGEST) -> str:
     """Return a name as a label shows it: shortened, as plain text, in letters that the font has."""
-    shown = " ".join(str(name).split())
+    shown = visible(" ".join(str(name).split()))
     if len(shown) > longest:
         head = (longest - 1) * 2 // 3
         shown = f"{shown[:head]}…{shown[len(shown) - (longest - 1 - head) :]}"

@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from synrisk.base.errors import FileError, OptionError, counted, got, one_of
+from synrisk.base.messages import all_visible, in_json
 from synrisk.data.output_files import sha256, target_of, write_whole
 from synrisk.report.facts import Source, collect, number
 from synrisk.report.shared import collect_shared
@@ -58,7 +59,7 @@ def write_report(
     facts = said(source, release, hashes, title or _TITLE)
     html = render(facts)
     # Figures are for the page; machines have their numbers.
-    stored = json.dumps(facts, ensure_ascii=False, allow_nan=False, indent=1)
+    stored = in_json(json.dumps(facts, ensure_ascii=False, allow_nan=False, indent=1))
     write_whole(beside, stored.encode(errors="replace"), owner_only=not sharing)
     write_whole(page, html.encode(errors="replace"), owner_only=not sharing)
     return Path(path)
@@ -127,6 +128,7 @@ def render(facts: Mapping[str, Any]) -> str:
         lstrip_blocks=True,
     )
     environment.filters["number"] = number
+    facts = all_visible(facts, keep="\t\n")  # names and levels may hold anything
     figures = [
         # The drawing escapes the text in it.
         {**picture, "svg": Markup(draw(picture, k))}  # noqa: S704

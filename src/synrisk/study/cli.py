@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import io
 import os
 import signal
+import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -17,11 +20,15 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
+from typer.core import TyperGroup
 
-from synrisk.base.errors import FileError, OptionError, SynriskError, one_of
+from synrisk.base.errors import FileError, OptionError, SynriskError, listed, one_of
+from synrisk.base.messages import visible
 from synrisk.data.frames import read_table
-from synrisk.data.output_files import write_whole
+from synrisk.data.output_files import why_not_a_file, write_whole
 from synrisk.study.file import REPORT_KINDS, kinds_of, no_policy, read_study
+from synrisk.study.folder import SIGNALS, abandon
 from synrisk.study.run import Done, report, run, seeds_of
 from synrisk.study.templates import APPLICATIONS, application_text, guessed_text, sample_text
 from synrisk.utility import Utility
@@ -30,14 +37,47 @@ from synrisk.verdict.reasons import FAILED, UNJUDGED
 from synrisk.verdict.verdict import Verdict
 
 WRONG_INPUT, INTERNAL, INTERRUPTED = 2, 70, 130
+_INTERRUPTION = "Interrupted; no file was left half-written."
 _CODES = {FAILED: 1, UNJUDGED: 3}
 _EXIT_CODES = (
     "Exit codes: 0 passed, or there are no criteria; 1 failed; 3 cannot be judged; 2 wrong input; "
     "130 interrupted; 70 an error of synrisk's own."
 )
 
+
+class _Commands(TyperGroup):
+    """The commands, on streams that printing to does not fail."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the command that the arguments name."""
+        _prepare_streams()
+        try:
+            return super().main(*args, **kwargs)
+        except OSError as error:  # of the help or the version; commands have their own handler
+            problem = error.strerror or type(error).__name__
+        _Printer().lead_nowhere()
+        _say(f"This cannot be printed: {problem}.")
+        sys.exit(WRONG_INPUT)
+
+
+def _prepare_streams() -> None:
+    """Lead closed streams nowhere, and let the others escape what their encoding lacks."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:  # else the next file that is opened has this number, and is printed to
+            os.open(os.devnull, os.O_RDWR)
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, io.StringIO())
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
 app = typer.Typer(
     name="synrisk",
+    cls=_Commands,
     help=(
         "What could an intruder learn about each person from this synthetic data?\n\n"
         "Begin with: synrisk init mystudy --data people.csv\n\n"
@@ -60,12 +100,12 @@ def _guarded(command: Callable[..., int]) -> Callable[..., None]:
     def guarded(*args: Any, **kwargs: Any) -> None:
         message = ""
         try:
-            with _interruptions_raise():
+            with _interruptions_leave():
                 code = command(*args, **kwargs)
         except SynriskError as error:
             code, message = WRONG_INPUT, error.in_study()
         except KeyboardInterrupt:
-            code, message = INTERRUPTED, "Interrupted; no file was left half-written."
+            code, message = INTERRUPTED, _INTERRUPTION
         except OSError as error:
             code = WRONG_INPUT
             message = f"A file cannot be read or written: {error.strerror or 'unknown reason'}."
@@ -83,15 +123,18 @@ def _guarded(command: Callable[..., int]) -> Callable[..., None]:
 
 
 @contextmanager
-def _interruptions_raise() -> Iterator[None]:
-    """Make Ctrl-C and termination a KeyboardInterrupt, so that what was begun is cleaned up."""
+def _interruptions_leave() -> Iterator[None]:
+    """Let Ctrl-C and the like end the process at once, after what was begun is removed.
+
+    An exception would be raised wherever the program is: some libraries drop it, and others keep
+    a lock for good that a thread waits for.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    numbers = [signal.SIGTERM]
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        numbers.append(signal.SIGINT)
-    before = {number: signal.signal(number, _interrupt) for number in numbers}
+    # A shell that runs jobs in the background has them ignore Ctrl-C; that stays so.
+    heeded = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, _leave) for number in heeded}
     try:
         yield
     finally:
@@ -99,8 +142,17 @@ def _interruptions_raise() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _interrupt(_: int, __: FrameType | None) -> None:
-    raise KeyboardInterrupt
+def _leave(_: int, __: FrameType | None) -> None:
+    """Remove what was begun, say so and end the process."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    abandon()
+    message = f"synrisk: {_INTERRUPTION}\n"
+    with contextlib.suppress(OSError, ValueError):
+        if sys.stderr.isatty():  # a display of progress hides the cursor
+            message = f"\x1b[?25h\n{message}"
+        os.write(2, message.encode())  # not by a stream that may be writing
+    os._exit(INTERRUPTED)
 
 
 def _unexpected(error: Exception) -> str:
@@ -112,8 +164,40 @@ def _unexpected(error: Exception) -> str:
     )
 
 
+class _Printer(Console):
+    """A terminal, a file or a pipe; nobody has to read it to the end (``synrisk run … | head``)."""
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, soft_wrap=True, highlight=False, markup=False, emoji=False)
+
+    def on_broken_pipe(self) -> None:
+        """Print no more; what rich does instead ends the process with the code of a verdict."""
+        self.lead_nowhere()
+
+    def lead_nowhere(self) -> None:
+        """Let the stream take all that is still printed, and drop it."""
+        with contextlib.suppress(OSError, ValueError):  # a stream that has no number
+            number, nowhere = self.file.fileno(), os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, number)
+            os.close(nowhere)
+
+
+def _put(what: Text | Table, *, stderr: bool = False) -> None:
+    """Print, and say so where that fails for another reason than that nobody reads."""
+    printer, problem = _Printer(stderr=stderr), ""
+    try:
+        printer.print(what)
+    except BrokenPipeError:  # of a rich before 13.8
+        printer.lead_nowhere()
+    except OSError as error:
+        printer.lead_nowhere()
+        problem = error.strerror or type(error).__name__
+    if problem and not stderr:
+        raise FileError(f"What is written is whole, but cannot be printed: {problem}.")
+
+
 def _say(message: str) -> None:
-    Console(stderr=True, soft_wrap=True, highlight=False).print(f"synrisk: {message}", markup=False)
+    _put(Text(visible(f"synrisk: {message}")), stderr=True)
 
 
 def _version(wanted: bool) -> None:
@@ -146,9 +230,10 @@ def demo(
     Example: synrisk demo --folder /tmp/demo
     """
     verdicts = []
+    texts = {folder / one.file: application_text(one) for one in APPLICATIONS}
     _make_folder(folder)
+    _write_studies(texts)
     for application in APPLICATIONS:
-        _write(folder / application.file, application_text(application))
         done = run(read_study(folder / application.file), progress=not quiet)
         if not quiet:
             _tell(done)
@@ -180,7 +265,7 @@ def init(
     Examples: synrisk init mystudy; synrisk init mystudy --data people.csv
     """
     target = folder / "study.toml"
-    if target.exists():
+    if os.path.lexists(target):
         raise FileError(f"{target} exists already; choose another folder, or move it away.")
     if data is None:
         text = sample_text(target.name)
@@ -276,7 +361,8 @@ def _outcome(verdict: Verdict | None) -> str:
 
 def _tell(done: Done) -> None:
     """Print what was found: for inside use."""
-    _print(f"\n{done.title}", style="bold")
+    _print("")
+    _print(visible(done.title), style="bold")
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("probability of the truth")
     shown = {
@@ -289,19 +375,26 @@ def _tell(done: Done) -> None:
     for name in shown.values():
         table.add_column(name, justify="right")
     for of, row in done.risk.summary().iterrows():
-        table.add_row(str(of), *(f"{row[key]:.3g}" for key in shown))
-    _console().print(table, markup=False)
-    for note in (*done.risk.notes, *done.warnings):
-        _print(f"Note: {note}")
+        table.add_row(visible(str(of)), *(f"{row[key]:.3g}" for key in shown))
+    _put(table)
+    _print_lines("Note", (*done.risk.notes, *done.warnings))
     for finding in done.risk.diagnostics().to_dict("records"):
-        _print(f"Shaky: {finding['what']} {finding['why']} {finding['what_to_do']}")
+        _print_lines("Shaky", [f"{finding['what']} {finding['why']} {finding['what_to_do']}"])
     if done.utility is not None:
         _tell_utility(done.utility)
     if done.verdict is not None:
-        _print(f"\n{done.verdict}")
+        _print(f"\n{_in_lines(done.verdict)}")
     _print(f"\nWritten: {done.folder}")
     for kind, path in done.reports.items():
         _print(f"Report for {'sharing' if kind == 'sharing' else 'inside use'}: {path}")
+
+
+def _in_lines(verdict: Verdict) -> str:
+    """Return a verdict, a line for each of its sentences whatever names stand in them."""
+    text = str(verdict)
+    for sentence in verdict.sentences():
+        text = text.replace(sentence, visible(sentence))
+    return text
 
 
 def _tell_utility(utility: Utility) -> None:
@@ -313,19 +406,20 @@ def _tell_utility(utility: Utility) -> None:
         table.add_column(name, justify="right")
     for measure, row in utility.summary().iterrows():
         numbers = [f"{row[key]:.3g}" if row[key] == row[key] else "–" for key in shown]
-        table.add_row(str(measure).replace("_", " "), *numbers)
+        table.add_row(visible(str(measure)).replace("_", " "), *numbers)
     _print("")
-    _console().print(table, markup=False)
-    for note in utility.notes:
-        _print(f"Note: {note}")
+    _put(table)
+    _print_lines("Note", utility.notes)
 
 
-def _console() -> Console:
-    return Console(soft_wrap=True, highlight=False)
+def _print_lines(begin: str, sentences: Iterable[str]) -> None:
+    """Print a line for each sentence, whatever names stand in it."""
+    for sentence in sentences:
+        _print(f"{begin}: {visible(str(sentence))}")
 
 
-def _print(text: str, style: str | None = None) -> None:
-    _console().print(text, markup=False, style=style)
+def _print(text: str, style: str = "") -> None:
+    _put(Text(visible(text, keep="\n"), style))
 
 
 def _relative(path: Path, folder: Path) -> str:
@@ -339,4 +433,33 @@ def _make_folder(folder: Path) -> None:
 
 
 def _write(target: Path, text: str) -> None:
-    write_whole(target, text.encode(), owner_only=True)
+    content = None
+    with contextlib.suppress(UnicodeEncodeError):
+        content = text.encode()
+    if content is None:
+        raise FileError(
+            f"{target} cannot be written: a name of a file or a column that it would hold is not "
+            "Unicode text. Rename it."
+        )
+    write_whole(target, content, owner_only=True)
+
+
+def _write_studies(texts: Mapping[Path, str]) -> None:
+    """Write the study files that are not there as they should be; overwrite none."""
+    others = [
+        path for path, text in texts.items() if os.path.lexists(path) and not _holds(path, text)
+    ]
+    if others:
+        raise FileError(
+            f"{listed(others)} {'is' if len(others) == 1 else 'are'} there already with another "
+            "text, and nothing is overwritten: choose another folder, or move it away."
+        )
+    for path, text in texts.items():
+        if not path.exists():
+            _write(path, text)
+
+
+def _holds(path: Path, text: str) -> bool:
+    with contextlib.suppress(OSError):
+        return not why_not_a_file(path) and path.read_bytes() == text.encode()
+    return False

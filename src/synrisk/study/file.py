@@ -6,8 +6,10 @@ parsed, never run (`formula`).
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn, ParamSpec, TypeVar, cast, get_args
@@ -42,6 +44,8 @@ Given = ParamSpec("Given")
 SAMPLES = ("households",)
 REPORT_KINDS = ("sharing", "inside", "both")
 FORMATS = ("csv", "parquet")
+# Beyond what anybody synthesizes or releases; every dataset and every model has files of its own.
+_MOST_MODELS, _MOST_DATASETS = 1_000, 1_000
 _TOP = (
     "title",
     "rows",
@@ -239,7 +243,16 @@ def _file(section: Section, folder: Path, name: str, *keys: str | int) -> Path:
 def _output(top: Section, folder: Path) -> Path:
     """Return the folder of the results: one of its own, so that its owner alone can read it."""
     output = folder / (top.text("output") or "results")
-    own, results = folder.resolve(), output.resolve()
+    own, results, problem = folder.resolve(), output, ""
+    try:
+        results = output.resolve()
+        results.exists()  # a name that is too long is noticed here
+    except OSError as error:
+        problem = error.strerror or type(error).__name__
+    except (RuntimeError, ValueError):
+        problem = "it is a circle of links, or no folder can have this name"
+    if problem:
+        top.refuse(f"cannot be the folder of the results: {problem}.", "output")
     if results == own or results in own.parents:
         what = "is the folder of the study itself" if results == own else "holds the study's folder"
         top.refuse(
@@ -292,17 +305,15 @@ def _models(
     models = top.sections("model")
     if not models:
         top.refuse("there is no [[model]]; give one for each variable to synthesize, in order.")
+    if len(models) > _MOST_MODELS:
+        top.refuse(f"a study has at most {_MOST_MODELS:,} models; got {len(models):,}.", "model")
     regressions: list[Regression] = []
     draws: list[Path] = []
     rename: dict[str, dict[str, str]] = {}
     for model in models:
         model.refuse_unknown(("formula", "family", "step", "prior", "weights", "draws", "rename"))
         regression = _regression(model)
-        for earlier, other in zip(models, regressions, strict=False):
-            if regression.response in other.parsed.predictors:  # the earlier one is wrong
-                attempt((earlier, "formula"), Plan.of, [other, regression])
         regressions.append(regression)
-        attempt((model, "formula"), Plan.of, regressions)
         file = model.text("draws")
         if file is not None:
             draws.append(_file(model, folder, file, "draws"))
@@ -316,7 +327,31 @@ def _models(
     if draws and len(draws) < len(models):
         lacks = next(model for model in models if "draws" not in model.values)
         lacks.refuse("has no draws, but other models have: give them for all models, or for none.")
+    _check_sequence(models, regressions)
     return tuple(regressions), tuple(draws) or None, rename
+
+
+def _check_sequence(models: Sequence[Section], regressions: Sequence[Regression]) -> None:
+    """Raise where models do not follow from each other, and say which is the first."""
+    if _is_sequence(regressions):
+        return
+    lengths = range(1, len(models) + 1)
+    # What is wrong stays wrong with more models after it, so the first is found by halving.
+    position = bisect_left(lengths, True, key=lambda n: not _is_sequence(regressions[:n]))
+    regression = regressions[position]
+    for earlier, other in zip(models, regressions[:position], strict=False):
+        if regression.response == other.response:
+            attempt((models[position], "formula"), Plan.of, [other, regression])
+        if regression.response in other.parsed.predictors:  # the earlier one is wrong
+            attempt((earlier, "formula"), Plan.of, [other, regression])
+    attempt((models[position], "formula"), Plan.of, regressions[: position + 1])
+
+
+def _is_sequence(regressions: Sequence[Regression]) -> bool:
+    with contextlib.suppress(SynriskError):
+        Plan.of(regressions)
+        return True
+    return False
 
 
 def _regression(model: Section) -> Regression:
@@ -383,7 +418,7 @@ def _synthesis(
                 section.refuse("the synthetic data are given by files; leave this out.", key)
         files = tuple(_file(section, folder, name, "files", k) for k, name in enumerate(names))
         return len(files), None, "csv", files
-    m = section.whole("m", 1) or 1
+    m = section.whole("m", 1, most=_MOST_DATASETS) or 1
     seed = section.whole("seed", least=None)
     return m, seed, section.choice("format", FORMATS, "csv"), None
 

@@ -1,7 +1,9 @@
 """The folder that a study writes: whole files, owner-only, and a manifest of what is whose.
 
 Files are made in a hidden folder within it and moved in at the end, the manifest last; until then
-what an earlier run left stays as it is. A file that no earlier run made is never overwritten.
+what an earlier run left stays as it is. Nothing is overwritten or removed but what an earlier run
+wrote and nobody has changed since, by the digests in its manifest. One run at a time has the
+folder.
 """
 
 from __future__ import annotations
@@ -10,24 +12,34 @@ import contextlib
 import json
 import math
 import os
+import re
 import shutil
 import signal
+import stat
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from synrisk.base.errors import FileError, listed
-from synrisk.data.output_files import sha256
+from synrisk.base.messages import in_json
+from synrisk.data.output_files import sha256, why_not_a_file
 
 MANIFEST = "manifest.json"
 _FORMAT = 1
+_LARGEST_MANIFEST = 1 << 26  # bytes
 _HIDDEN = ".synrisk-"  # and the process that made it
-_SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM") if hasattr(signal, name))
+_OUTPUT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")  # what a run calls its files
+_STAGED = re.compile(re.escape(_HIDDEN) + r"(\d{1,9})-[a-z0-9_]{8}")  # as tempfile makes names
+# Ctrl-C, an end that is asked for, and that of the terminal; Windows has not all of them.
+SIGNALS: tuple[signal.Signals, ...] = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
+_WHAT_TO_DO = "delete them or move them away, or choose another output folder."
 
 
 @dataclass(frozen=True)
@@ -40,10 +52,16 @@ class Staging:
         Where they will be.
     inside
         Where they are made.
+    identity
+        Which folder it was when the run began, whatever has its name later.
+    keep
+        Whether files of an earlier run that are not made anew stay; else they are removed.
     """
 
     folder: Path
     inside: Path
+    identity: tuple[int, int]
+    keep: bool
 
     def path(self, name: str) -> Path:
         """Return where to write the file `name`."""
@@ -57,32 +75,45 @@ class Staging:
         """Write a JSON file."""
         self.write_text(name, json_text(value))
 
-    def commit(self, manifest: Mapping[str, Any], *, keep: bool = False) -> None:
+    def commit(self, manifest: Mapping[str, Any]) -> None:
         """Move all files into the folder, then the manifest with their digests.
 
         Parameters
         ----------
         manifest
             What it says beside the digests.
-        keep
-            Whether files of an earlier run that were not made anew stay; else they are removed.
         """
         names = sorted(path.name for path in self.inside.iterdir())
         made = {name: sha256(self.path(name)) for name in names}
-        before = _outputs(self.folder)
-        kept = {name: digest for name, digest in before.items() if name not in made and keep}
         for name in names:
             self.path(name).chmod(0o600)
         with uninterrupted():
+            self._refuse_another_folder()
+            # Once more: the run may have taken hours.
+            check_folder(self.folder, names, keep=self.keep)
+            before = _outputs(self.folder)
+            kept = {name: digests[0] for name, digests in before.items() if self.keep}
+            outputs = dict(sorted({**kept, **made}.items()))
             # Should the machine stop here, the next run still knows which files are its own.
-            self._place_manifest({**manifest, "complete": False, "outputs": {**before, **made}})
+            begun = {"complete": False, "outputs": outputs, "earlier": before}
+            self._place_manifest({**manifest, **begun})
             for name in names:
                 self.path(name).replace(self.folder / name)
             for name in before:
-                if name not in made and not keep:
+                if name not in outputs:
                     (self.folder / name).unlink(missing_ok=True)
-            outputs = dict(sorted({**kept, **made}.items()))
             self._place_manifest({**manifest, "complete": True, "outputs": outputs})
+
+    def _refuse_another_folder(self) -> None:
+        """Raise where another folder, or a link to one, has taken the name of ours."""
+        found = None
+        with contextlib.suppress(OSError):
+            found = _identity(self.folder)
+        if found != self.identity:
+            raise FileError(
+                f"The folder {self.folder} was moved or replaced during the run, so nothing is "
+                "written there. Run it again."
+            )
 
     def _place_manifest(self, manifest: Mapping[str, Any]) -> None:
         path = self.path(MANIFEST)
@@ -92,39 +123,119 @@ class Staging:
 
 
 @contextmanager
-def writing(folder: Path, names: Iterable[str]) -> Iterator[Staging]:
-    """Yield a place to make the files `names` of a folder; nothing is left of it if that fails."""
-    check_folder(folder, names)
-    created: list[Path] = []
+def writing(folder: Path, names: Iterable[str], *, keep: bool = False) -> Iterator[Staging]:
+    """Yield a place to make the files `names` of a folder; nothing is left of it if that fails.
+
+    Parameters
+    ----------
+    folder
+        Where they will be.
+    names
+        What they are called.
+    keep
+        Whether other files of an earlier run stay.
+    """
+    check_folder(folder, names, keep=keep)
+    begun = _Begun()
+    with contextlib.ExitStack() as lock:
+        try:
+            with uninterrupted():
+                _begun.append(begun)
+                problem = ""
+                try:
+                    _make(folder, begun.created)
+                    real = folder.resolve()  # a link may be turned elsewhere before the end
+                    if lock.enter_context(_locked(real)):
+                        _sweep(real)
+                    prefix = f"{_HIDDEN}{os.getpid()}-"
+                    begun.staging = Path(tempfile.mkdtemp(prefix=prefix, dir=real))  # mode 0700
+                    identity = _identity(real)
+                except OSError as error:
+                    problem = error.strerror or type(error).__name__
+            if begun.staging is None:
+                raise FileError(f"The folder {folder} cannot be written: {problem}.")
+            yield Staging(folder, begun.staging, identity, keep)
+        finally:
+            with uninterrupted():
+                begun.remove()
+                _begun.remove(begun)
+
+
+@dataclass
+class _Begun:
+    """What has to go at the end of a run, or where it is interrupted.
+
+    Attributes
+    ----------
+    created
+        Folders that were made for it, innermost first; they stay if something is in them.
+    staging
+        Where its files are made.
+    """
+
+    created: list[Path] = field(default_factory=list)
     staging: Path | None = None
+
+    def remove(self) -> None:
+        if self.staging is not None:
+            shutil.rmtree(self.staging, ignore_errors=True)
+        for path in self.created:
+            with contextlib.suppress(OSError):  # not empty: the files are there
+                path.rmdir()
+
+
+_begun: list[_Begun] = []  # whoever ends the process before the end of a run looks here
+
+
+def abandon() -> None:
+    """Remove what runs have begun; the process must end then."""
+    for begun in _begun:
+        begun.remove()
+
+
+def _identity(folder: Path) -> tuple[int, int]:
+    found = folder.stat()
+    return found.st_dev, found.st_ino
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[bool]:
+    """Hold a folder for one run, and raise where another has it; tell whether it can be held.
+
+    The lock is on the folder itself, so it leaves no file, and ends with the process. Windows and
+    some network drives have none.
+    """
     try:
-        with uninterrupted():
-            problem = ""
-            try:
-                created = _make(folder)
-                _sweep(folder)
-                prefix = f"{_HIDDEN}{os.getpid()}-"
-                staging = Path(tempfile.mkdtemp(prefix=prefix, dir=folder))  # mode 0700
-            except OSError as error:
-                problem = error.strerror or type(error).__name__
-        if staging is None:
-            raise FileError(f"The folder {folder} cannot be written: {problem}.")
-        yield Staging(folder, staging)
+        import fcntl
+    except ImportError:
+        yield False
+        return
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        held, busy = False, False
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held = True
+        except BlockingIOError:
+            busy = True
+        except OSError:  # not on this drive
+            pass
+        if busy:
+            raise FileError(
+                f"Another run is writing to the folder {folder}. Wait for its end, or choose "
+                "another output folder."
+            )
+        yield held
     finally:
-        with uninterrupted():
-            if staging is not None:
-                shutil.rmtree(staging, ignore_errors=True)
-            for path in created:
-                with contextlib.suppress(OSError):  # not empty: the files are there
-                    path.rmdir()
+        os.close(number)
 
 
 def _sweep(folder: Path) -> None:
     """Remove what killed runs left: they hold confidential values."""
-    for path in folder.glob(f"{_HIDDEN}*-*"):
-        pid = path.name.removeprefix(_HIDDEN).split("-")[0]
-        if pid.isdecimal() and not _is_running(int(pid)):
-            shutil.rmtree(path, ignore_errors=True)
+    for path in folder.iterdir():
+        ours = _STAGED.fullmatch(path.name)
+        if ours and not _is_running(int(ours[1])):
+            shutil.rmtree(path, ignore_errors=True)  # leaves a link alone
 
 
 def _is_running(pid: int) -> bool:
@@ -139,59 +250,113 @@ def _is_running(pid: int) -> bool:
     return True
 
 
-def _make(folder: Path) -> list[Path]:
-    """Make a folder that its owner alone can read, and those above it; return what was made."""
-    missing = [folder, *folder.parents]
-    created = [path for path in missing if not path.exists()]
-    for path in reversed(created):
-        path.mkdir(mode=0o700)
-    return created
+def _make(folder: Path, created: list[Path]) -> None:
+    """Make a folder that its owner alone can read, and those above it; note what was made."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    for path in reversed(missing):
+        with contextlib.suppress(FileExistsError):  # another run was quicker
+            path.mkdir(mode=0o700)
+            created.insert(0, path)
 
 
-def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """Return the manifest of a folder, or None where it has none of ours."""
-    with contextlib.suppress(OSError, ValueError):
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+def about_mode(folder: Path) -> str:
+    """Return what others may do to the files of a folder that somebody made, or nothing.
+
+    Its mode is whoever's who made it, and is not changed.
+    """
+    mode = folder.stat().st_mode if os.name == "posix" else 0
+    if not mode & 0o077:
+        return ""
+    # In a folder with the sticky bit everybody moves and deletes only what is theirs.
+    may_replace = mode & 0o022 and not mode & stat.S_ISVTX
+    what = "can replace or delete the files in it" if may_replace else "can see its files' names"
+    return (
+        f"The folder {folder} is open to others (mode {stat.S_IMODE(mode):04o}): they {what}, "
+        f"though not read them. Make it yours alone: chmod 700 {folder}"
+    )
+
+
+def read_manifest(path: Path) -> dict[str, Any] | None:
+    """Return a manifest, given by its path or its folder's, or None where it is none of ours."""
+    file = path / MANIFEST if path.is_dir() else path
+    if why_not_a_file(file):
+        return None
+    with contextlib.suppress(OSError, ValueError, RecursionError), file.open("rb") as opened:
+        manifest = json.loads(opened.read(_LARGEST_MANIFEST))
         if isinstance(manifest, dict) and isinstance(manifest.get("outputs"), dict):
             return manifest
     return None
 
 
-def _outputs(folder: Path) -> dict[str, str]:
-    """Return the files that an earlier run made, with their digests."""
-    manifest = read_manifest(folder) or {"outputs": {}}
-    return {
-        name: str(digest)
-        for name, digest in manifest["outputs"].items()
-        if Path(name).name == name and name != MANIFEST
-    }
+def _outputs(folder: Path) -> dict[str, list[str]]:
+    """Return the files that earlier runs made, each with the digests that it may have.
+
+    They are two or more after a run that was stopped while it moved its files in.
+    """
+    manifest = read_manifest(folder) or {}
+    found = {name: [str(digest)] for name, digest in manifest.get("outputs", {}).items()}
+    earlier = manifest.get("earlier")
+    for name, digests in earlier.items() if isinstance(earlier, dict) else ():
+        if isinstance(digests, list):
+            found[name] = [*found.get(name, []), *map(str, digests)]
+    return {n: d for n, d in found.items() if _OUTPUT.fullmatch(n) and n != MANIFEST}
 
 
-def check_folder(folder: Path, names: Iterable[str]) -> None:
-    """Raise where the files `names` of a folder are not an earlier run's."""
-    if folder.exists() and not folder.is_dir():
+def check_folder(folder: Path, names: Iterable[str], *, keep: bool = False) -> None:
+    """Raise unless all that would be replaced or removed is as an earlier run wrote it.
+
+    Parameters
+    ----------
+    folder
+        Where files are to be written.
+    names
+        What they are called.
+    keep
+        Whether other files of an earlier run stay.
+    """
+    if os.path.lexists(folder) and not folder.is_dir():
         raise FileError(f"{folder} is a file; the results need a folder.")
-    own = _outputs(folder)
-    if not (folder / MANIFEST).exists():
+    own, names = _outputs(folder), list(names)
+    if not os.path.lexists(folder / MANIFEST):
         why = f"and no {MANIFEST} to tell whether an earlier run wrote them"
-    elif read_manifest(folder) is None:
+    elif (folder / MANIFEST).is_symlink() or read_manifest(folder) is None:
         own, names = {}, [MANIFEST, *names]
         why = f"and its {MANIFEST} is damaged or not synrisk's"
     else:
         why = f"which its {MANIFEST} does not list among the files of an earlier run"
-    others = [name for name in names if name not in own and (folder / name).exists()]
+    others = [name for name in names if name not in own and os.path.lexists(folder / name)]
     if others:
         raise FileError(
             f"The folder {folder} holds {listed(others)}, {why}. They might be somebody's, so "
-            "nothing is overwritten: delete them or move them away, or choose another output "
-            "folder."
+            f"nothing is overwritten: {_WHAT_TO_DO}"
         )
+    replaced = [name for name in own if not keep or name in names]
+    changed = [name for name in replaced if _is_changed(folder / name, own[name])]
+    if changed:
+        raise FileError(
+            f"The folder {folder} holds {listed(changed)}, changed since synrisk wrote them. They "
+            f"might be somebody's now, so nothing is overwritten: {_WHAT_TO_DO}"
+        )
+
+
+def _is_changed(path: Path, digests: Iterable[str]) -> bool:
+    """Tell whether a file is there and is not what one of the digests is of."""
+    try:
+        if not stat.S_ISREG(path.lstat().st_mode):  # a link would lead elsewhere
+            return True
+        return sha256(path) not in digests
+    except FileNotFoundError:
+        return False
+    except OSError:  # it cannot be read
+        return True
 
 
 def refuse_own_inputs(folder: Path, names: Iterable[str], inputs: Iterable[Path]) -> None:
     """Raise where a file that is read is one that would be replaced or removed."""
-    replaced = {*names, *_outputs(folder)}
-    own = [p.name for p in inputs if p.name in replaced and _same(p.parent, folder)]
+    results = folder.resolve()
+    replaced = {results / name for name in (*names, *_outputs(folder))}
+    # A link that is read is not replaced, but what it leads to may be.
+    own = [p.name for p in inputs if {p.resolve(), p.parent.resolve() / p.name} & replaced]
     if own:
         raise FileError(
             f"The study reads {listed(own)} from the folder that it writes, and would replace it. "
@@ -199,24 +364,20 @@ def refuse_own_inputs(folder: Path, names: Iterable[str], inputs: Iterable[Path]
         )
 
 
-def _same(one: Path, other: Path) -> bool:
-    return one.resolve() == other.resolve()
-
-
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Hold Ctrl-C and termination back until the block is done."""
+    """Hold Ctrl-C and the like back until the block is done."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    caught: list[int] = []
+    caught: list[signal.Signals] = []
 
     def hold(number: int, _: FrameType | None) -> None:
-        caught.append(number)
+        caught.append(signal.Signals(number))
 
     before = {
         number: signal.signal(number, hold)
-        for number in _SIGNALS
+        for number in SIGNALS
         if signal.getsignal(number) not in (signal.SIG_IGN, None)
     }
     try:
@@ -225,13 +386,17 @@ def uninterrupted() -> Iterator[None]:
         for number, handler in before.items():
             signal.signal(number, handler)
     if caught:
+        handler = before[caught[0]]
+        if callable(handler):
+            handler(caught[0], None)
         raise KeyboardInterrupt
 
 
 def json_text(value: Any) -> str:
     """Return JSON as files have it; infinite numbers and dates, which it lacks, as text."""
     plain = _plain(value)
-    return json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False, default=str) + "\n"
+    text = json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False, default=str)
+    return in_json(text) + "\n"
 
 
 def _plain(value: Any) -> Any:

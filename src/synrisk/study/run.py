@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
@@ -33,11 +34,13 @@ from synrisk.data.frames import read_table
 from synrisk.data.households import load_households
 from synrisk.data.output_files import sha256
 from synrisk.data.schema import check_types, require_columns, text_columns
+from synrisk.data.toml import Section
 from synrisk.models.plan import Regression
 from synrisk.risk.diagnostics import ReliabilityWarning
 from synrisk.study.file import Study, attempt, blame
 from synrisk.study.folder import (
     Staging,
+    about_mode,
     check_folder,
     read_manifest,
     refuse_own_inputs,
@@ -143,7 +146,18 @@ def run(study: Study, *, seeds: Mapping[str, int] | None = None, progress: bool 
                 measured,
             )
         staging.commit(_manifest(study, staging, seeds, inputs, synthetic))
-    return Done(study.output, study.title, risk, verdict, study.kinds, tuple(said), measured)
+    notes = (*_about_place(study), *said)
+    return Done(study.output, study.title, risk, verdict, study.kinds, notes, measured)
+
+
+def _about_place(study: Study) -> list[str]:
+    """Return what to know of where the results are."""
+    results = study.output.resolve()
+    own = study.path.parent.resolve()
+    notes = [about_mode(study.output)]
+    if own not in results.parents:
+        notes.insert(0, f"The results are outside the study's folder: {results}")
+    return [note for note in notes if note]
 
 
 def _seeds(study: Study) -> dict[str, int]:
@@ -159,7 +173,7 @@ def seeds_of(manifest: Path, study: Study) -> dict[str, int]:
     """Return the seeds of an earlier run, whose manifest or folder is named."""
     if study.seed is not None or study.synthesis_seed is not None:
         raise OptionError("--seed-from: the study file has a seed of its own; take it out.")
-    stored = read_manifest(manifest if manifest.is_dir() else manifest.parent) or {}
+    stored = read_manifest(manifest) or {}
     seeds = stored.get("seeds")
     names = ("fit", "synthesis")
     if not isinstance(seeds, dict) or any(type(seeds.get(name)) is not int for name in names):
@@ -192,11 +206,13 @@ def report(
     # All reports of a folder are made anew, so that they agree.
     chosen = tuple(kind for kind in REPORTS if kind in {*manifest["kinds"], *kinds})
     title = title or str(manifest["title"])
-    if criteria is None and manifest["criteria"] is not None:
-        criteria = Criteria.from_json(manifest["criteria"])
-    names = [name for kind in chosen for name in _report_names(kind)]
+    if criteria is None:
+        criteria = _criteria_of(folder, manifest)
+    names = [SUMMARY, *(name for kind in chosen for name in _report_names(kind))]
     synthetic, said = _synthetic_of(folder, manifest)
-    with writing(folder, names) as staging, steps(progress) as show:
+    with writing(folder, names, keep=True) as staging, steps(progress) as show:
+        if read_manifest(folder) != manifest:
+            raise FileError(f"Another run has written to {folder} meanwhile; try again.")
         with show("Reading the risk"):
             risk = AttributeRisk.load(folder / RISK)
             measured = _measured(folder, manifest)
@@ -210,7 +226,9 @@ def report(
             "criteria": None if criteria is None else criteria.to_json(),
             "kinds": list(chosen),
         }
-        staging.commit(manifest, keep=True)
+        staging.commit(manifest)
+    note = about_mode(folder)
+    said = (*said, note) if note else said
     return Done(folder, title, risk, verdict, chosen, said, measured)
 
 
@@ -219,14 +237,39 @@ def _whole_manifest(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise FileError(f"There is no folder {folder}.")
     manifest = read_manifest(folder)
-    wanted = {"title", "criteria", "kinds", "synthetic"}
-    if manifest is None or not wanted <= set(manifest):
+    if manifest is None or not _is_of_a_run(manifest):
         raise FileError(f"{folder} was not written by synrisk run: it has no manifest of one.")
     if not manifest.get("complete"):
         raise FileError(f"The last run into {folder} was stopped while it moved its files; rerun.")
     if not (folder / RISK).is_file() or sha256(folder / RISK) != manifest["outputs"].get(RISK):
         raise FileError(f"{folder / RISK} is not the file that synrisk run wrote; run it again.")
     return manifest
+
+
+def _is_of_a_run(manifest: Mapping[str, Any]) -> bool:
+    """Tell whether a manifest has what `report` needs, each of the right kind."""
+    title, kinds = manifest.get("title"), manifest.get("kinds")
+    synthetic = manifest.get("synthetic")
+    return (
+        isinstance(title, str)
+        and isinstance(kinds, list)
+        and all(kind in tuple(REPORTS) for kind in kinds)
+        and "criteria" in manifest
+        and isinstance(synthetic, list)
+        and all(
+            isinstance(one, dict) and all(isinstance(one.get(k), str) for k in ("file", "sha256"))
+            for one in synthetic
+        )
+    )
+
+
+def _criteria_of(folder: Path, manifest: Mapping[str, Any]) -> Criteria | None:
+    """Return the limits that a folder was judged by."""
+    if manifest["criteria"] is None:
+        return None
+    with contextlib.suppress(SynriskError, TypeError, AttributeError):
+        return Criteria.from_json(manifest["criteria"])
+    raise FileError(f"The criteria in the manifest of {folder} are damaged; run it again.")
 
 
 def _synthetic_of(
@@ -333,15 +376,7 @@ def _check_models(study: Study, frame: pd.DataFrame) -> None:
             model.refuse(f"uses {used[0]!r}, which is left out (data.drop).", "formula")
         if regression.weights is not None:
             attempt((model, "weights"), require_columns, frame, [regression.weights], _WHAT)
-        attempt(
-            (model, "formula"),
-            Confidential.read,
-            regression,
-            frame,
-            types=study.types,
-            id_column=study.id,
-            missing=study.missing,
-        )
+        _check_formula(study, model, regression, frame)
 
 
 def _check_analyses(study: Study, frame: pd.DataFrame) -> None:
@@ -353,15 +388,32 @@ def _check_analyses(study: Study, frame: pd.DataFrame) -> None:
         attempt((section, "variables", k), require_columns, frame, [name], _WHAT)
     analyses = study.utility["regressions"] or ()
     for one, regression in zip(section.sections("regression"), analyses, strict=True):
-        attempt(
-            (one, "formula"),
-            Confidential.read,
-            regression,
-            frame,
-            types=study.types,
-            id_column=study.id,
-            missing=study.missing,
-        )
+        _check_formula(study, one, regression, frame)
+
+
+def _check_formula(
+    study: Study, section: Section, regression: Regression, frame: pd.DataFrame
+) -> None:
+    """Raise where the data do not suit a formula, and say where it stands.
+
+    Its own columns alone are read, since models may be many; all where one is not there, for the
+    message to name the nearest.
+    """
+    others = (regression.weights, study.id)
+    used = [*_columns(regression), *(name for name in others if name is not None)]
+    types = study.types
+    if all(name in frame.columns for name in used):
+        frame = frame[list(dict.fromkeys(used))]
+        types = {name: types[name] for name in used if name in types}
+    attempt(
+        (section, "formula"),
+        Confidential.read,
+        regression,
+        frame,
+        types=types,
+        id_column=study.id,
+        missing=study.missing,
+    )
 
 
 def _columns(regression: Regression) -> tuple[str, ...]:
@@ -466,7 +518,9 @@ def _measured(folder: Path, manifest: Mapping[str, Any]) -> Utility | None:
     path = folder / UTILITY
     if not path.is_file() or sha256(path) != digest:
         raise FileError(f"{path} is not the file that synrisk run wrote; run it again.")
-    return Utility.from_json(json.loads(path.read_text(encoding="utf-8")))
+    with contextlib.suppress(Exception):  # not chained: its message may hold values
+        return Utility.from_json(json.loads(path.read_text(encoding="utf-8")))
+    raise FileError(f"{path} cannot be read; run it again.")
 
 
 def _write_results(

@@ -16,7 +16,7 @@ import pandas as pd
 from scipy.stats import skew
 
 from synrisk.base.errors import DataError, listed
-from synrisk.base.messages import toml_key, toml_text
+from synrisk.base.messages import toml_key, toml_text, visible
 from synrisk.synthesis.identifiers import identifies
 from synrisk.synthesis.leaks import all_relations
 from synrisk.synthesis.relations import Hidden
@@ -392,4 +392,4 @@ def _model(formula: str, family: str) -> str:
 
 def _wrapped(names: Sequence[str]) -> str:
     """Return names for a comment, which holds no control characters."""
-    return re.sub(r"[\x00-\x1f\x7f]", " ", listed(names, 30))
+    return visible(listed(names, 30))

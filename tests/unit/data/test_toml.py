@@ -1,5 +1,7 @@
 """The line of every key of a TOML file, against tomllib's own reading of it."""
 
+import os
+import sys
 import tomllib
 
 import pytest
@@ -163,6 +165,74 @@ def test_a_key_that_stands_twice_is_named_with_both_lines(text, key, first, seco
         parsed(text, "study.toml")
 
 
+DEEP = {
+    "keys": lambda n: ".".join(["k"] * n) + " = 1",
+    "quoted keys": lambda n: ".".join(['"k"'] * n) + " = 1",
+    "heading": lambda n: "[" + ".".join(["k"] * n) + "]",
+    "arrays": lambda n: "a = " + "[" * n + "]" * n,
+    "open arrays": lambda n: "a = " + "[" * n,
+    "tables": lambda n: "a = " + "{b = " * n + "1" + "}" * n,
+}
+
+
+@pytest.mark.parametrize("kind", DEEP)
+@pytest.mark.parametrize("n", [11, 8_000, 100_000])
+def test_what_is_nested_too_deeply_is_refused_before_it_takes_long(kind, n):
+    """What reads a text takes time and room with the square of its depth."""
+    with pytest.raises(
+        sr.SettingsError, match=r"^study.toml, line 2: nested too deeply: at most 10"
+    ):
+        parsed(f"x = 1\n{DEEP[kind](n)}\n", "study.toml")
+
+
+@pytest.mark.parametrize("kind", [kind for kind in DEEP if kind != "open arrays"])
+def test_depth_that_settings_may_have_is_read(kind):
+    parsed(DEEP[kind](9), "study.toml")
+
+
+def test_points_and_brackets_in_text_and_side_by_side_are_no_depth():
+    text = 'a = "' + "x.[{" * 50 + '"\nb = [' + "[1.5], " * 50 + "]\n# " + "[." * 50
+    assert len(parsed(text, "study.toml").values["b"]) == 50
+
+
+def test_many_words_without_a_point_are_no_key():
+    with pytest.raises(sr.SettingsError, match="line 1: not TOML: Expected '='"):
+        parsed("a " * 200_000 + "= 1", "study.toml")
+
+
+@pytest.mark.parametrize("digits", ["9" * 301, "-" + "9" * 4_300, "9" * 5_000, "0x" + "f" * 9_999])
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("x = 1\nseed = %s\n", 2), ('x = """\n"""\ny = [\n%s]\n', 4), ("[a]\nb = {x = %s}\n", 2)],
+)
+def test_numbers_that_nothing_can_hold_are_refused_by_their_line(digits, text, line):
+    with pytest.raises(sr.SettingsError, match=rf"line {line}(, .*)?: a whole number of more than"):
+        parsed(text % digits, "study.toml")
+
+
+def test_long_numbers_that_a_float_holds_are_read():
+    values = parsed(f"a = {'9' * 300}\nb = 0.{'1' * 9_999}\n", "study.toml").values
+    assert float(values["a"]) == 1e300
+    assert values["b"] == 1 / 9
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes are those of POSIX")
+def test_pipes_and_devices_are_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.toml")
+    (tmp_path / "link.toml").symlink_to("/dev/zero")
+    for name in ("pipe.toml", "link.toml", "/dev/zero", "/dev/null"):
+        with pytest.raises(sr.FileError, match="it is a pipe or a device, not a file"):
+            read_settings(tmp_path / name, "The study")
+
+
+@pytest.mark.parametrize("name", ["a\0b.toml", "\ud800.toml"])
+def test_names_that_no_file_can_have_are_refused(name):
+    with pytest.raises(sr.FileError, match="no file can have this name") as caught:
+        read_settings(name, "The study")
+    assert name not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
 def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(sr.FileError, match="no such file"):
         read_settings(tmp_path / "none.toml", "The study")
@@ -188,6 +258,10 @@ def test_files_that_cannot_be_read(tmp_path):
         (lambda top: top.whole("t"), "line 3, t: must be a whole number from 1; got 'x'"),
         (lambda top: top.whole("flag"), "line 4, flag: must be a whole number from 1; got true"),
         (lambda top: top.whole("n", least=4), "line 1, n: must be a whole number from 4; got 3"),
+        (
+            lambda top: top.whole("n", most=2),
+            "line 1, n: must be a whole number from 1 to 2; got 3",
+        ),
         (lambda top: top.choice("t", ("xx", "y"), "y"), "line 3, t: must be one of xx, y; got 'x'"),
         (lambda top: top.section("n"), r"line 1, n: must be a table \(\[n\]\)"),
         (lambda top: top.sections("t"), r"line 3, t: must be tables that begin with \[\[t\]\]"),

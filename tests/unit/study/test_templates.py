@@ -103,3 +103,11 @@ def test_names_that_no_formula_can_write_are_named():
 def test_a_table_without_anything_to_model_is_refused():
     with pytest.raises(sr.DataError, match="No column looks as if it could be modelled"):
         guessed("name", "fixed")
+
+
+def test_comments_and_keys_hold_no_character_that_acts_on_a_terminal():
+    odd = "\x1b[2J\x9b\u202e"
+    frame = pd.DataFrame({f"height{odd}": COLUMNS["height"], f"rest{odd}": COLUMNS["height"] > 0})
+    text = guessed_text("study.toml", "people.csv", frame)
+    assert not set(odd[:1] + odd[4:]) & set(text)
+    assert f"height{odd}" in tomllib.loads(text)["model"][0]["formula"]

@@ -1,0 +1,65 @@
+"""Study files: many models, and folders that cannot be."""
+
+import pytest
+
+import synrisk as sr
+from synrisk.models.plan import Plan
+from synrisk.study.file import read_study
+
+
+def study_of(folder, *formulas, top=""):
+    path = folder / "study.toml"
+    models = "".join(f'[[model]]\nformula = "{formula}"\n' for formula in formulas)
+    path.write_text(f'{top}\n[data]\nsample = "households"\n{models}', encoding="utf-8")
+    return path
+
+
+def test_a_thousand_models_are_checked_together_and_more_are_refused(tmp_path, monkeypatch):
+    checked, of = [], Plan.of
+
+    def counting(regressions):
+        checked.append(len(regressions))
+        return of(regressions)
+
+    monkeypatch.setattr(Plan, "of", counting)
+    formulas = [f"v{k} ~ {f'v{k - 1}' if k else 1}" for k in range(1000)]
+    assert len(read_study(study_of(tmp_path, *formulas)).regressions) == 1000
+    assert len(checked) <= 3
+    checked.clear()
+    with pytest.raises(sr.SettingsError, match=r"model\[1000\].formula: 'v5' is synthesized twice"):
+        read_study(study_of(tmp_path, *formulas[:-1], "v5 ~ 1"))
+    assert len(checked) < 20
+    with pytest.raises(
+        sr.SettingsError, match=r"model: a study has at most 1,000 models; got 1,001"
+    ):
+        read_study(study_of(tmp_path, *formulas, "w ~ 1"))
+
+
+@pytest.mark.parametrize(
+    ("formulas", "where"),
+    [
+        (["a ~ 1", "b ~ a", "a ~ 1", "b ~ 1"], r"model\[3\]\.formula: 'a' is synthesized twice"),
+        (["a ~ 1", "b ~ d", "c ~ d", "d ~ 1"], r"model\[2\]\.formula: 'b ~ d' uses d before"),
+        (["a ~ b", "a ~ 1", "b ~ 1"], r"model\[2\]\.formula: 'a' is synthesized twice"),
+        (["a ~ 1", "b ~ 1", "c ~ 1", "d ~ 1", "b ~ 1"], r"model\[5\]\.formula: 'b' is"),
+    ],
+)
+def test_the_first_model_that_does_not_follow_is_named(tmp_path, formulas, where):
+    with pytest.raises(sr.SettingsError, match=where):
+        read_study(study_of(tmp_path, *formulas))
+
+
+@pytest.mark.parametrize("name", ["a\\u0000b", "x" * 300, "circle"])
+def test_folders_that_cannot_be_are_refused_where_they_stand(tmp_path, name):
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    with pytest.raises(sr.SettingsError, match="line 1, output: cannot be the folder") as caught:
+        read_study(study_of(tmp_path, "Race ~ 1", top=f'output = "{name}"'))
+    assert caught.value.__context__ is None
+
+
+def test_datasets_have_a_limit(tmp_path):
+    path = study_of(tmp_path, "Race ~ 1", top="synthesis.m = 1_001")
+    with pytest.raises(
+        sr.SettingsError, match=r"synthesis\.m: must be a whole number from 1 to 1,000"
+    ):
+        read_study(path)
