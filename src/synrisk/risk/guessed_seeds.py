@@ -272,7 +272,10 @@ class _Rows:
             begun = self._begun(number, seeds)
         except OtherDrawsError:
             return self._slowly(number, seeds, left)
-        begun, start, done = begun.take(left.places), left, 0
+        start, done = left, 0
+        if self.is_first and left.n == len(seeds):
+            left = self._agreeing_at_first(number, seeds, left)
+        begun = begun.take(left.places)
         for last in _FIRST:
             rows = slice(done, min(last, self.n_rows))
             if rows.stop <= rows.start:
@@ -294,6 +297,16 @@ class _Rows:
             done = rows.stop
         self.is_whole = self.n_rows == len(self.values)
         return left
+
+    def _agreeing_at_first(self, number: int, seeds: IntArray, left: _Left) -> _Left:
+        """Leave out the seeds that disagree in the first row, which are nearly all."""
+        try:
+            (drawn, _), *_ = self._first_records(number, seeds)[0]
+        except OtherDrawsError:
+            return left
+        low, high = self._ends(self.values[:1])
+        agree = np.flatnonzero((low <= drawn) & (drawn <= high))
+        return left.keep(agree, np.zeros(len(agree)))
 
     def _slowly(self, number: int, seeds: IntArray, left: _Left) -> _Left:
         """Do so for a family that draws in a way of its own: all rows, and few seeds."""
@@ -328,29 +341,20 @@ class _Rows:
         For continuous values with all their digits. Some records may have been left out: so many
         count as are there, less a bit for each that might have been.
         """
-        exact = self.family.is_continuous and self.family.identity_link and not self.step
-        if not exact or not self.sigma or not self.is_first:
+        if not self._is_exact or not self.is_first:
             return 0.0
         near = _Near(self._ends(self.values)[0] + _NEAR * self.sigma, _SAME * self.sigma)
         n_rows = min(_ELSEWHERE, self.synthesizer.n_records)
-        n_looked = min(n_rows, 1 if len(seeds) > _MANY_SEEDS else _LOOKED)
         matrix = self._matrix(slice(0, n_rows))
-
-        def draw_first() -> tuple[list[tuple[FloatArray, FloatArray]], _Begun]:
-            begun = self._begun(number, seeds)
-            return [self._drawn_and_bits(row, begun) for row in matrix[:n_looked]], begun
-
-        name = f"first records of {self.model.response} by {len(seeds)} seeds in {number}"
         try:
-            # No released value enters: what a seed draws first is the same for every release.
-            first, begun = self.synthesizer.memory.recall(name, draw_first)
+            first, begun = self._first_records(number, seeds)
             bits = np.zeros(len(seeds))
             for drawn, told in first:
                 there = near.among(drawn)
                 bits[there] += np.maximum(told[there] - near.bits, 0.0)
             left = np.flatnonzero(bits)
             bits, begun = bits[left], begun.take(left)
-            for row in matrix[n_looked:]:
+            for row in matrix[len(first) :]:
                 drawn, told = self._drawn_and_bits(row, begun)
                 there = near.among(drawn)
                 bits[there] += np.maximum(told[there] - near.bits, 0.0)
@@ -358,9 +362,39 @@ class _Rows:
             return 0.0
         return float(np.max(bits - n_rows, initial=0.0))
 
+    @property
+    def _is_exact(self) -> bool:
+        """Whether values are numbers with all their digits."""
+        is_any_number = self.family.is_continuous and self.family.identity_link
+        return is_any_number and not self.step and self.sigma > 0
+
+    def _first_records(
+        self, number: int, seeds: IntArray
+    ) -> tuple[list[tuple[FloatArray, FloatArray]], _Begun]:
+        """Return what each seed draws for the first records, and the streams after these.
+
+        Of a variable that depends on nothing synthesized: no released value enters, so it is the
+        same for every release, and kept.
+        """
+        n_looked = _LOOKED if self._is_exact and len(seeds) <= _MANY_SEEDS else 1
+        matrix = self._matrix(slice(0, min(n_looked, self.synthesizer.n_records)))
+
+        def draw() -> tuple[list[tuple[FloatArray, FloatArray]], _Begun]:
+            begun = self._begun(number, seeds)
+            return [self._drawn_and_bits(row, begun) for row in matrix], begun
+
+        name = f"first {n_looked} of {self.model.response} by {len(seeds)} seeds in {number}"
+        drawn, begun = self.synthesizer.memory.recall(name, draw)
+        return drawn, begun
+
     def _drawn_and_bits(self, row: FloatArray, begun: _Begun) -> tuple[FloatArray, FloatArray]:
-        """Return what each seed draws next, and minus the log to base 2 of its largest density."""
+        """Return what each seed draws next, and minus the log to base 2 of its largest density.
+
+        The latter is 0 for values without all their digits.
+        """
         drawn, eta, auxiliary = self._drawn(row, begun)
+        if not self._is_exact:
+            return self._as_released(drawn), np.zeros(len(drawn))
         peak = self.family.log_density(eta[:, 0], eta, auxiliary)
         return self._as_released(drawn), -peak / math.log(2.0)
 

@@ -296,12 +296,21 @@ def _rule(k: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     return 0.5 * (1.0 + x), 0.5 * w, radau, radau_weights
 
 
-def _rules(sizes: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return the rules of these numbers of nodes, a row each."""
-    tables = np.zeros((4, len(sizes), int(sizes.max())))
+def _rules(sizes: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return nodes and weights of rules, by kind and number of nodes: a row each, padded.
+
+    The kinds are Gauss's, Radau's that ends at the truth, and the one that begins there. Its node
+    at the truth stands in the part below, so the last one begins with the next.
+    """
+    longest = int(sizes.max())
+    nodes, weights = np.zeros((2, 3, len(sizes), longest))
     for row, k in enumerate(map(int, sizes)):
-        tables[:, row, :k] = _rule(k)
-    return tables[0], tables[1], tables[2], tables[3]
+        gauss, gauss_weights, radau, radau_weights = _rule(k)
+        nodes[0, row, :k], weights[0, row, :k] = gauss, gauss_weights
+        nodes[1, row, :k], weights[1, row, :k] = radau, radau_weights
+        nodes[2, row, : k - 1] = 1.0 - radau[-2::-1]
+        weights[2, row, : k - 1] = radau_weights[-2::-1]
+    return nodes.reshape(-1, longest), weights.reshape(-1, longest)
 
 
 def _nodes(edges: FloatArray, n: int) -> tuple[FloatArray, FloatArray, IntArray]:
@@ -316,31 +325,19 @@ def _nodes(edges: FloatArray, n: int) -> tuple[FloatArray, FloatArray, IntArray]
     counts = 2 + np.diff(upto, axis=1, prepend=0)  # of each part, the truth counted twice
     before = np.cumsum(counts, axis=1) - [0, 0, 1, 1]  # slots up to the end of each part
     truth = before[:, 1] - 1
+    start = np.concatenate([np.zeros((len(edges), 1), dtype=np.int64), before[:, :3]], axis=1)
+    sizes, size = np.unique(counts, return_inverse=True)
+    nodes_by_rule, weights_by_rule = _rules(sizes)
+    rule = np.array([0, 1, 2, 0]) * len(sizes) + size.reshape(counts.shape)  # (record, part)
     slot = np.arange(n)
     part = (slot >= before[:, :3, None]).sum(axis=1)  # (record, slot)
-    start = np.concatenate([np.zeros((len(edges), 1), dtype=np.int64), before[:, :3]], axis=1)
-    rows = np.arange(len(edges))[:, None]
-    sizes, size = np.unique(counts, return_inverse=True)
-    k = size.reshape(counts.shape)[rows, part]  # which of the rules
-    position = slot - start[rows, part]
-    gauss, gauss_weights, radau, radau_weights = _rules(sizes)
-    # Above the truth Radau's rule is mirrored; its node at the truth stands in the part below.
-    mirrored = np.clip(sizes[k] - 2 - position, 0, int(sizes.max()) - 1)
-    place = np.where(
-        part == 1,
-        radau[k, position],
-        np.where(part == 2, 1 - radau[k, mirrored], gauss[k, position]),
-    )
-    weight = np.where(
-        part == 1,
-        radau_weights[k, position],
-        np.where(part == 2, radau_weights[k, mirrored], gauss_weights[k, position]),
-    )
-    left, width = edges[rows, part], widths[rows, part]
-    nodes, weights = left + width * place, width * weight
-    alone = np.arange(len(edges))
-    weights[alone, truth] += widths[:, 2] / counts[:, 2].astype(np.float64) ** 2
-    nodes[alone, truth] = edges[:, 2]
+    part += len(widths[0]) * np.arange(len(edges))[:, None]  # place in arrays by record and part
+    place = (rule * nodes_by_rule.shape[1] - start).take(part) + slot  # of the node in its rule
+    left, width = edges[:, :-1].ravel().take(part), widths.take(part)
+    nodes, weights = left + width * nodes_by_rule.take(place), width * weights_by_rule.take(place)
+    rows = np.arange(len(edges))
+    weights[rows, truth] += widths[:, 2] / counts[:, 2].astype(np.float64) ** 2
+    nodes[rows, truth] = edges[:, 2]
     return nodes, weights, truth
 
 
