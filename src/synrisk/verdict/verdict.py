@@ -82,6 +82,27 @@ class Verdict:
         limits = tuple(one for one in self.reasons if isinstance(one, LimitReason))
         return replace(self, reasons=limits).outcome
 
+    def meaning(self, *, sharing: bool = False) -> str:
+        """Return in a sentence what follows from the outcome.
+
+        Parameters
+        ----------
+        sharing
+            Whether it may leave the office; warnings do not.
+        """
+        marks = {mark for mark, _ in self.marked(sharing=sharing)}
+        if self.outcome == FAILED:
+            return "Do not release it as it is: a limit is not kept."
+        if self.outcome == UNJUDGED:
+            if "failed" in marks:
+                return "Do not release it: it fails a check, so the limits tell nothing of it."
+            return "Do not release it on this evidence: nobody knows whether it keeps the limits."
+        if "warning" in marks:
+            return "It keeps the limits; read the warning before you sign."
+        if any(one.unchecked for one in self.reasons if isinstance(one, ReleaseReason)):
+            return "It keeps the limits, but not all that they assume could be checked."
+        return "It keeps the limits, and no check speaks against it."
+
     def beside(self, further: Sequence[RecordMeasures]) -> Verdict:
         """Return this verdict with what further releases of the same fit would have given."""
         if not further:
@@ -129,15 +150,16 @@ class Verdict:
         """Return outcome, criteria and reasons as JSON has them; no record is named."""
         return {
             "outcome": self.outcome,
+            "meaning": self.meaning(sharing=sharing),
             "criteria": self.criteria.to_json(),
             "reasons": [one.to_json(sharing=sharing) for one in self._told(sharing=sharing)],
         }
 
     def __str__(self) -> str:
         policy = f" ({self.criteria.name})" if self.criteria.name else ""
-        lines = [f"{self.outcome[0].upper()}{self.outcome[1:]}{policy}."]
+        first = f"{self.outcome[0].upper()}{self.outcome[1:]}{policy}. {self.meaning()}"
         marked = (f"- {mark.capitalize()}: {sentence}" for mark, sentence in self.marked())
-        return "\n".join([*lines, *marked])
+        return "\n".join([first, *marked])
 
     def __repr__(self) -> str:
         n_limits = sum(isinstance(reason, LimitReason) for reason in self.reasons)

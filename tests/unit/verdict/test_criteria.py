@@ -197,7 +197,9 @@ def test_sentences():
         "reliable).\n"
         "The release looks as if it came from these models, which the risk assumes."
     )
-    assert str(judged).splitlines()[0] == "Failed."
+    assert str(judged).splitlines()[0] == (
+        "Failed. Do not release it as it is: a limit is not kept."
+    )
     assert repr(judged) == "<Verdict: failed; 3 limits>"
     ranges = verdict(measures([0.3] * 20), log_odds_range=2)
     assert ranges.sentences()[0] == (
@@ -312,6 +314,28 @@ def test_a_check_that_failed_is_marked_failed_though_the_release_cannot_be_judge
     assert judged.outcome == "cannot be judged"
     assert [mark for mark, _ in judged.marked()] == ["failed", "kept"]
     assert judged.marked(sharing=True)[0][0] == "failed"
+
+
+def test_what_follows_is_said_in_a_sentence():
+    kept, failed = measures([0.05] * 20), measures([0.3] * 20)
+    good = verdict(kept, probability=0.2)
+    lucky = good.beside([failed, failed])
+    copied = verdict(kept, checks(copies=7), probability=0.2)
+    unknown = verdict(measures([0.05] * 20, reliable=False), probability=0.2)
+    accepted = verdict(kept, checks(np.nan, np.nan), probability=0.2, unchecked_release="accept")
+    said = {
+        good: "It keeps the limits, and no check speaks against it.",
+        lucky: "It keeps the limits; read the warning before you sign.",
+        copied: "Do not release it: it fails a check, so the limits tell nothing of it.",
+        unknown: "Do not release it on this evidence: nobody knows whether it keeps the limits.",
+        accepted: "It keeps the limits, but not all that they assume could be checked.",
+        verdict(failed, probability=0.2): "Do not release it as it is: a limit is not kept.",
+    }
+    for judged, sentence in said.items():
+        assert judged.meaning() == sentence
+        assert str(judged).splitlines()[0].endswith(sentence)
+        assert judged.to_json()["meaning"] == sentence
+    assert lucky.meaning(sharing=True) == good.meaning()
 
 
 def test_further_releases_are_told_beside_the_verdict_and_do_not_decide_it():
