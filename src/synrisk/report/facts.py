@@ -136,23 +136,28 @@ def _n_above(numbers: Numbers) -> int:
 
 
 def _in_short(source: Source) -> list[str]:
-    """Return the plain numbers in sentences."""
+    """Return what matters most in sentences; what a check found against the release first."""
+    names, measures = source.drawn.labels.names, source.drawn.measures
+    gains = {of: float(measures[of, "gain"].value.max()) for of in (JOINT, *names)}
+    largest = max(gains, key=gains.__getitem__)
+    of_what = "" if len(names) == 1 else f" ({_called(largest)})"
+    what = "the true value" if len(names) == 1 else "all the true values"
     numbers = source.drawn.numbers(JOINT)
-    n = len(numbers.probability)
-    of_all = f"of {n:,} {source.rows}"
-    if n < source.drawn.evaluation.synthesizer.n_records:
-        of_all = f"of the {n:,} {source.rows} evaluated"
-    what = "the true value" if len(source.drawn.labels.names) == 1 else "all the true values"
-    before, after = number(numbers.prior.mean()), number(numbers.probability.mean())
-    moved = (
-        f"Before the release, {what} had a probability of {before} on average to an intruder who "
-        f"knows all other records and the models; after it, {after}."
+    before, after = (number(100 * p.mean()) for p in (numbers.prior, numbers.probability))
+    adds = (
+        "The most that the release adds to an intruder's probability of a record's true values is "
+        f"{number(100 * gains[largest])} percentage points{of_what}."
     )
-    return [
-        moved,
-        f"For {_n_above(numbers):,} {of_all} the release made {what} more probable.",
-        f"For {_n_best(numbers):,} {of_all} the truth is the intruder's one best guess.",
-    ]
+    on_average = (
+        f"On average {what} had a probability of {before} % to an intruder who knows all other "
+        f"{source.rows} and the models; after the release, {after} %."
+    )
+    failures = () if source.checks is None else source.checks.failures
+    return [*failures, adds, on_average]
+
+
+def _called(of: str) -> str:
+    return "all together" if of == JOINT else of
 
 
 def evaluated(source: Source) -> dict[str, Any]:
@@ -183,7 +188,7 @@ def _summary(source: Source) -> list[dict[str, Any]]:
         off = None if of == JOINT else drawn.difference(drawn.labels.axis(of)).mean()
         rows.append(
             {
-                "of": "all together" if of == JOINT else of,
+                "of": _called(of),
                 "n_records": f"{len(after):,}",
                 "prior": _finite(numbers.prior.mean()),
                 "mean": _finite(after.mean()),

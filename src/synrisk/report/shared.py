@@ -63,8 +63,11 @@ def collect_shared(
 def _gains(source: Source) -> dict[str, str]:
     """Return the largest gain, of all variables together or of one, and how many have a large one.
 
-    Both in bands, and not by variable: every band has ends that one record may lie at.
+    Both in bands, and not by variable: every band has ends that one record may lie at. Nothing
+    where a check shows that numbers tell nothing.
     """
+    if source.checks is not None and source.checks.failures:
+        return {}
     measures = source.drawn.measures
     all_gains = [measures[of, "gain"].value for of in (JOINT, *source.drawn.labels.names)]
     gain = 100.0 * np.max(all_gains, axis=0)

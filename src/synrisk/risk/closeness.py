@@ -36,6 +36,7 @@ from synrisk.synthesis.synthesizer import Synthesizer
 _LEVEL = 0.0005  # of all comparisons of an honest release
 _THRESHOLDS = (1e-5, 1e-4, 1e-3, 1e-2, 0.05, 0.2)
 _OUTLYING = (5, 10, 20, 40, 80, 160)  # records that stand out most, looked at by themselves
+_HARDLY_ANY = 0.01  # records
 _BY_CHANCE = 1e-15  # that a number of sixteen digits is another's
 _NOT_NORMAL = 10.0  # by which skewed departures of few rows may make a tail of the shape larger
 _N_SIMULATED, _LEAST_SIMULATED = 40, 5  # datasets
@@ -107,22 +108,24 @@ class Closeness:
             return (
                 f"A total, a mean or a standard deviation of {where} is that of the confidential "
                 "data, nearer than chance brings it: was it calibrated? Whoever knows everybody "
-                "else subtracts them; the risk does not see that."
+                "else subtracts them; the limits do not see that."
             )
         if self.compared == "tables":
             return (
                 f"Cross-tables of {where} depart from the models as those of the confidential "
-                "records do: was it made of them? The risk does not see that."
+                "records do: was it made of them? The limits do not see that."
             )
         if self.compared == "shape":
             return (
                 f"The errors of {where} depart from the models as those of the confidential "
-                "records do: was it made of them? The risk does not see that."
+                "records do: was it made of them? The limits do not see that."
             )
+        few = self.expected < _HARDLY_ANY
+        by_chance = "practically none" if few else f"about {self.expected:,.2g}"
         return (
             f"In {where}, {self.found:,} of {self.n_compared:,} confidential records looked at are "
-            f"{_HOW[self.compared]}; the models would give about {self.expected:,.2g}: were they "
-            "copied? The risk does not see that."
+            f"{_HOW[self.compared]}; the models would give {by_chance}: were they copied? The "
+            "limits do not see that."
         )
 
 

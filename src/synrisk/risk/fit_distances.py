@@ -80,7 +80,7 @@ class Distance:
             return (
                 f"Dataset {self.dataset} follows the confidential data of {self.variable} more "
                 f"closely than its model would (D² = {self.d2:.3f} with {self.df:.0f} degrees of "
-                "freedom): was it copied or adjusted? The risk does not see that."
+                "freedom): was it copied or adjusted? The limits do not see that."
             )
         return None
 
@@ -113,7 +113,7 @@ class Total:
         return (
             "The datasets together follow the confidential data more closely than their models "
             f"would (D² adds up to {self.d2:.1f} with {self.df:.0f} degrees of freedom): were they "
-            "copied or adjusted? The risk does not see that."
+            "copied or adjusted? The limits do not see that."
         )
 
 

@@ -90,8 +90,8 @@ class SeedTrial:
             return None
         return (
             f"Dataset {self.dataset} can be made again with a seed that people choose: whoever "
-            "guesses it can tell a record's true values from all others, and the risk does not "
-            "see that. Synthesize anew without a seed."
+            "guesses it can tell a record's true values from all others, and the limits do "
+            "not see that. Synthesize anew without a seed."
         )
 
 

@@ -75,7 +75,7 @@ class Agreement:
         return (
             f"{self.agree:,} of {self.n_rows:,} rows of dataset {self.dataset} hold the "
             f"{self.variable} of the confidential record that they stand for; the model would give "
-            f"about {self.expected:,.0f}: was it copied? The risk does not see that."
+            f"about {self.expected:,.0f}: was it copied? The limits do not see that."
         )
 
 
@@ -125,7 +125,7 @@ class Residuals:
             f"{'as' if self.correlation > 0 else 'on the other side than'} the confidential "
             f"records do {whom} (their residuals have the correlation "
             f"{self.correlation:.2f}, {self.z:.1f} standard deviations of chance): were they "
-            "copied in part? The risk does not see that."
+            "copied in part? The limits do not see that."
         )
 
 

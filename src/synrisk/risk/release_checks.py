@@ -129,6 +129,12 @@ class ReleaseChecks:
         return tuple(failure for failure in failures if failure is not None)
 
     @property
+    def discloses(self) -> bool:
+        """Whether rows follow the records, or a seed gives them again: that is a disclosure."""
+        rows: tuple[_Check, ...] = (*self.close, *self.agreements, *self.residual_correlations)
+        return any(check.failure is not None for check in (*rows, *self.seed_trials))
+
+    @property
     def unchecked(self) -> tuple[tuple[str, int], ...]:
         """The variables and datasets that could not be compared with their model."""
         return tuple((one.variable, one.dataset) for one in self.distances if not one.is_known)

@@ -49,6 +49,11 @@ class Reason:
         """What it says of the release, in a word."""
         return _MARKS[self.outcome]
 
+    @property
+    def voids_limits(self) -> bool:
+        """Whether limits tell nothing of the release, as what they assume does not hold."""
+        return False
+
     def sentence(self, *, sharing: bool = False) -> str:
         """Return it in words; with `sharing` without any number that records make."""
         raise NotImplementedError
@@ -205,11 +210,20 @@ class ReleaseReason(Reason):
         """What it says of the release, in a word: a check that failed is no doubt."""
         return "failed" if self.failures else super().mark
 
+    @property
+    def voids_limits(self) -> bool:
+        """Whether limits tell nothing of the release, as what they assume does not hold."""
+        return bool(self.failures)
+
     def sentence(self, *, sharing: bool = False) -> str:
         """Return it in words; with `sharing` without what was found."""
         came = "Whether the release came from these models, which the risk assumes,"
         if self.failures:
-            found = "The release fails a check of what the risk assumes of it."
+            found = (
+                "The release fails a check of what every number here assumes of it: that it was "
+                "drawn from these models, from nothing else, and cannot be drawn again. What was "
+                "found is told inside."
+            )
             return found if sharing else " ".join(self.failures)
         if self.unchecked:
             accepted = " The criteria accept that." if self.outcome == PASSED else ""
@@ -266,8 +280,8 @@ class ToleranceReason(Reason):
     def sentence(self, *, sharing: bool = False) -> str:  # noqa: ARG002 - it is not shared
         """Return it in words."""
         return (
-            f"With {' or '.join(self.failing)} the tolerance these limits would not be kept: how "
-            "near to the truth counts as learnt has decided."
+            f"With {' or '.join(self.failing)} the tolerance these limits would not be kept. The "
+            "tolerance, how near to the truth counts as learnt, has decided."
         )
 
     def _for_inside(self) -> dict[str, Any]:
@@ -309,21 +323,23 @@ class FurtherReason(Reason):
 
     def sentence(self, *, sharing: bool = False) -> str:  # noqa: ARG002 - it is not shared
         """Return it in words."""
-        n = len(self.largest)
-        kept = "all" if self.n_kept == n else "none" if not self.n_kept else f"{self.n_kept:,}"
-        low, high, own = (_gain(one) for one in (min(self.largest), max(self.largest), self.own))
+        n, n_not = len(self.largest), len(self.largest) - self.n_kept
+        found = {0: "all keep", n: "none keeps"}.get(
+            n_not, f"{n_not:,} {'does' if n_not == 1 else 'do'} not keep"
+        )
+        low, high, own = (_points(one) for one in (min(self.largest), max(self.largest), self.own))
         text = (
-            f"Of {n:,} further releases of the same fit {kept} would keep these limits; the "
-            f"largest gain in them is {low if low == high else f'{low} to {high}'}, in this one "
-            f"{own}"
+            f"Of {n:,} further releases drawn from the same models to compare, {found} these "
+            f"limits; the largest gain in them is {low if low == high else f'{low} to {high}'} "
+            f"percentage points, in this one {own}."
         )
         if self.is_lucky:
-            text += (
-                ". This one is lucky: if it was chosen among several, or made again until it "
-                "passed, it should not be released; a simpler model or more records would keep the "
-                "limits reliably"
+            text = (
+                f"This release is lucky. {text} If it was chosen among several, or made again "
+                "until it passed, it should not be released; a simpler model, fewer datasets or "
+                "more records lower the gain."
             )
-        return f"{text}."
+        return text
 
     def _for_inside(self) -> dict[str, Any]:
         return {
@@ -334,9 +350,9 @@ class FurtherReason(Reason):
         }
 
 
-def _gain(value: float) -> str:
-    """Return a gain in thousandths."""
-    return f"{value:.3f}" if value >= _THOUSANDTH else "below 0.001"
+def _points(gain: float) -> str:
+    """Return a gain in tenths of percentage points."""
+    return f"{100 * gain:.1f}" if gain >= _THOUSANDTH else "below 0.1"
 
 
 def _percent(share: float) -> str:

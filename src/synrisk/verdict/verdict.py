@@ -4,6 +4,8 @@ Each limit is judged by itself, and all must hold. A record exceeds a limit wher
 above it; at the limit it does not. A record counts as undecided where its number or its error is
 not known, where it cannot be relied on, or where the limit lies within 1.96 standard errors; a
 verdict that could go either way by the undecided records cannot be judged. Nothing unknown passes.
+A release whose rows follow the records, or whose seed can be guessed, fails; one that does not look
+like its models otherwise cannot be judged, as every number assumes that it came from them.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ from synrisk.verdict.reasons import (
 _CONFIDENCE = 1.96
 _NO_ERROR = "the Monte-Carlo error is not known"
 _UNRELIABLE = "not reliable"
+_ORDER = ("failed", "undecided", "warning", "kept", "void", "note")  # those that decide first
 _TOO_CLOSE = "too close to the limit for the Monte-Carlo error"
 
 
@@ -82,6 +85,15 @@ class Verdict:
         limits = tuple(one for one in self.reasons if isinstance(one, LimitReason))
         return replace(self, reasons=limits).outcome
 
+    @property
+    def headline(self) -> str:
+        """The outcome, with the number of warnings where it passes with any: for inside."""
+        n_warnings = sum(mark == "warning" for mark, _ in self.marked())
+        text = self.outcome.capitalize()
+        if self.outcome == PASSED and n_warnings:
+            return f"{text}, with {counted(n_warnings, 'warning')}"
+        return text
+
     def meaning(self, *, sharing: bool = False) -> str:
         """Return in a sentence what follows from the outcome.
 
@@ -90,18 +102,25 @@ class Verdict:
         sharing
             Whether it may leave the office; warnings do not.
         """
-        marks = {mark for mark, _ in self.marked(sharing=sharing)}
-        if self.outcome == FAILED:
-            return "Do not release it as it is: a limit is not kept."
-        if self.outcome == UNJUDGED:
-            if "failed" in marks:
-                return "Do not release it: it fails a check, so the limits tell nothing of it."
-            return "Do not release it on this evidence: nobody knows whether it keeps the limits."
-        if "warning" in marks:
-            return "It keeps the limits; read the warning before you sign."
+        if self.outcome != PASSED:
+            return f"Do not release it{self._why_not()}"
+        if sharing:
+            return "It keeps the limits. Warnings, if there are any, are told inside alone."
+        if self.headline.endswith(("warning", "warnings")):
+            return "It keeps the limits; read what speaks against it before you sign."
         if any(one.unchecked for one in self.reasons if isinstance(one, ReleaseReason)):
             return "It keeps the limits, but not all that they assume could be checked."
         return "It keeps the limits, and no check speaks against it."
+
+    def _why_not(self) -> str:
+        failed = [one for one in self.reasons if one.mark == "failed"]
+        if any(one.voids_limits for one in failed):
+            return ": it fails a check, so the limits tell nothing of it."
+        if any(isinstance(one, LimitReason) for one in failed):
+            return " as it is: a limit is not kept."
+        if failed:
+            return ": it fails a check."
+        return " on this evidence: nobody knows whether it keeps the limits."
 
     def beside(self, further: Sequence[RecordMeasures]) -> Verdict:
         """Return this verdict with what further releases of the same fit would have given."""
@@ -125,12 +144,18 @@ class Verdict:
     def marked(self, *, sharing: bool = False) -> list[tuple[str, str]]:
         """Return a mark and a sentence by reason: those that decide first.
 
-        Marks are "kept", "failed", "undecided"; "note" for what decides nothing, or "warning" where
+        Marks are "kept", "failed", "undecided"; "void" for a limit that would be kept, where a
+        check shows that limits tell nothing; "note" for what decides nothing, or "warning" where
         it speaks against a release that passes.
         """
-        order: list[Outcome] = [self.outcome, FAILED, UNJUDGED, PASSED]
-        ranked = sorted(self._told(sharing=sharing), key=lambda one: order.index(one.outcome))
-        return [(reason.mark, reason.sentence(sharing=sharing)) for reason in ranked]
+        told = self._told(sharing=sharing)
+        is_void = any(reason.voids_limits for reason in told)
+        marks = [
+            "void" if is_void and isinstance(one, LimitReason) and one.mark == "kept" else one.mark
+            for one in told
+        ]
+        marked = zip(marks, (reason.sentence(sharing=sharing) for reason in told), strict=True)
+        return sorted(marked, key=lambda one: _ORDER.index(one[0]))
 
     def _told(self, *, sharing: bool) -> list[Reason]:
         return [reason for reason in self.reasons if reason.is_shared or not sharing]
@@ -150,6 +175,7 @@ class Verdict:
         """Return outcome, criteria and reasons as JSON has them; no record is named."""
         return {
             "outcome": self.outcome,
+            "headline": self.outcome.capitalize() if sharing else self.headline,
             "meaning": self.meaning(sharing=sharing),
             "criteria": self.criteria.to_json(),
             "reasons": [one.to_json(sharing=sharing) for one in self._told(sharing=sharing)],
@@ -157,7 +183,7 @@ class Verdict:
 
     def __str__(self) -> str:
         policy = f" ({self.criteria.name})" if self.criteria.name else ""
-        first = f"{self.outcome[0].upper()}{self.outcome[1:]}{policy}. {self.meaning()}"
+        first = f"{self.headline}{policy}. {self.meaning()}"
         marked = (f"- {mark.capitalize()}: {sentence}" for mark, sentence in self.marked())
         return "\n".join([first, *marked])
 
@@ -342,7 +368,8 @@ def _release_reason(
         return ReleaseReason(UNJUDGED, (), ())
     unchecked = _unchecked(checks, variables)
     good = not checks.failures and (accept or not unchecked)
-    return ReleaseReason(PASSED if good else UNJUDGED, checks.failures, unchecked)
+    outcome = PASSED if good else FAILED if checks.discloses else UNJUDGED
+    return ReleaseReason(outcome, checks.failures, unchecked)
 
 
 def _unchecked(checks: ReleaseChecks, variables: tuple[str, ...]) -> tuple[str, ...]:

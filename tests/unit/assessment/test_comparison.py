@@ -55,7 +55,7 @@ def test_what_can_be_judged():
         "m=1": "yes", "m=3": "yes", "no predictors": "yes", "said to be honest": "no",
         "a copy": "no",
     }  # fmt: skip
-    assert table.loc["a copy", "verdict"] == "cannot be judged"
+    assert table.loc["a copy", "verdict"] == "failed"
     assert table.loc["m=1", "verdict"] == "passed"
     assert "Too close" in table.loc["a copy", "why"]
     assert not table.loc["m=1", "why"]

@@ -166,7 +166,7 @@ def test_the_attack_recovers_a_record_and_the_release_is_never_passed():
     risk = sr.attribute_risk(sr.fit(plan, people, seed=1), release, question="paper")
     generous = sr.Criteria(probability=1.0)
     assert risk.release_check.status() == "failed"
-    assert risk.verdict(generous).outcome == "cannot be judged"
+    assert risk.verdict(generous).outcome == "failed"
     assert risk.release_check.seeds["bits"].min() >= 64
     secret = sr.attribute_risk(
         sr.fit(plan, people, seed=1), _secret(plan, people), question="paper"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import synrisk as sr
 from synrisk.core.measures import RecordMeasure, RecordMeasures, measures_of_truth
-from synrisk.risk.release_checks import Closeness, Distance, ReleaseChecks
+from synrisk.risk.release_checks import Closeness, Distance, ReleaseChecks, SeedTrial
 from synrisk.verdict.criteria import DEFAULT
 from synrisk.verdict.reasons import FAILED, PASSED, UNJUDGED, LimitReason
 from synrisk.verdict.verdict import judge
@@ -153,12 +153,18 @@ def test_outside_a_limit_is_kept_or_not_and_nothing_is_counted(values, share, to
     assert set(stored) == {"kind", "outcome", "of", "limits", "share", "sentence"}
 
 
-def test_a_release_that_is_not_of_the_models_cannot_be_judged_but_may_fail():
-    for bad in (checks(200.0, 1.0), checks(0.0, 0.0), checks(copies=500)):
+def test_a_release_that_is_not_of_the_models_cannot_be_judged_and_copies_fail():
+    guessed = replace(checks(), seed_trials=(SeedTrial(1, 1000, 80.0, 1000),))
+    for bad, outcome in {
+        checks(200.0, 1.0): UNJUDGED,
+        checks(0.0, 0.0): UNJUDGED,
+        checks(copies=500): FAILED,
+        guessed: FAILED,
+    }.items():
         judged = verdict(measures([0.05] * 20), bad, probability=0.2)
-        assert judged.outcome == "cannot be judged"
+        assert judged.outcome == outcome
         assert judged.sentences()[0] == " ".join(bad.failures)
-        assert "fails a check of what the risk" in judged.sentences(sharing=True)[0]
+        assert "fails a check of what every number" in judged.sentences(sharing=True)[0]
         assert verdict(measures([0.3] * 20), bad, probability=0.2).outcome == "failed"
 
 
@@ -179,7 +185,7 @@ def test_a_release_that_could_not_be_checked_passes_only_where_the_criteria_say_
     # What was found against a release is not accepted with it.
     copied = ReleaseChecks(unknown.distances, close=checks(copies=500).close)
     judged = verdict(measures([0.05]), copied, probability=0.2, unchecked_release="accept")
-    assert judged.outcome == "cannot be judged"
+    assert judged.outcome == "failed"
 
 
 def test_sentences():
@@ -309,11 +315,13 @@ def test_each_reason_is_marked_by_itself():
     )
 
 
-def test_a_check_that_failed_is_marked_failed_though_the_release_cannot_be_judged():
-    judged = verdict(measures([0.15] * 20), checks(copies=40), gain=0.1)
-    assert judged.outcome == "cannot be judged"
-    assert [mark for mark, _ in judged.marked()] == ["failed", "kept"]
-    assert judged.marked(sharing=True)[0][0] == "failed"
+@pytest.mark.parametrize("bad", [checks(copies=40), checks(200.0, 1.0)])
+def test_limits_are_void_where_a_check_failed(bad):
+    judged = verdict(measures([0.15] * 20), bad, gain=0.1)
+    for sharing in (False, True):
+        assert [mark for mark, _ in judged.marked(sharing=sharing)] == ["failed", "void"]
+    exceeded = verdict(measures([0.3] * 20), bad, gain=0.1)
+    assert [mark for mark, _ in exceeded.marked()] == ["failed", "failed"]
 
 
 def test_what_follows_is_said_in_a_sentence():
@@ -325,7 +333,7 @@ def test_what_follows_is_said_in_a_sentence():
     accepted = verdict(kept, checks(np.nan, np.nan), probability=0.2, unchecked_release="accept")
     said = {
         good: "It keeps the limits, and no check speaks against it.",
-        lucky: "It keeps the limits; read the warning before you sign.",
+        lucky: "It keeps the limits; read what speaks against it before you sign.",
         copied: "Do not release it: it fails a check, so the limits tell nothing of it.",
         unknown: "Do not release it on this evidence: nobody knows whether it keeps the limits.",
         accepted: "It keeps the limits, but not all that they assume could be checked.",
@@ -335,7 +343,12 @@ def test_what_follows_is_said_in_a_sentence():
         assert judged.meaning() == sentence
         assert str(judged).splitlines()[0].endswith(sentence)
         assert judged.to_json()["meaning"] == sentence
-    assert lucky.meaning(sharing=True) == good.meaning()
+    assert lucky.headline == "Passed, with 1 warning"
+    # Outside nobody is told of warnings, nor that there are none.
+    assert lucky.to_json(sharing=True) == good.to_json(sharing=True)
+    assert good.meaning(sharing=True) == (
+        "It keeps the limits. Warnings, if there are any, are told inside alone."
+    )
 
 
 def test_further_releases_are_told_beside_the_verdict_and_do_not_decide_it():
@@ -346,8 +359,8 @@ def test_further_releases_are_told_beside_the_verdict_and_do_not_decide_it():
     mark, words = judged.marked()[-1]
     assert mark == "note"
     assert words == (
-        "Of 3 further releases of the same fit 2 would keep these limits; the largest gain in "
-        "them is 0.040 to 0.300, in this one 0.100."
+        "Of 3 further releases drawn from the same models to compare, 1 does not keep these "
+        "limits; the largest gain in them is 4.0 to 30.0 percentage points, in this one 10.0."
     )
     assert judged.to_json(sharing=True) == own.to_json(sharing=True)  # it is for inside
     assert judged.marked(sharing=True) == own.marked(sharing=True)
@@ -358,9 +371,10 @@ def test_further_releases_are_told_beside_the_verdict_and_do_not_decide_it():
 def test_a_release_that_passes_where_others_fail_is_called_lucky():
     own, others = verdict(measures([0.15] * 20), gain=0.1), [measures([0.25] * 20)] * 2
     kept = measures([0.12] * 20)
-    mark, words = own.beside([*others, kept, kept]).marked()[-1]
+    mark, words = own.beside([*others, kept, kept]).marked()[0]
     assert mark == "warning"
-    assert "This one is lucky" in words
+    assert words.startswith("This release is lucky. Of 4 further")
+    assert "2 do not keep these limits" in words
     assert own.beside([*others, kept, kept, kept]).marked()[-1][0] == "note"
     failed = verdict(measures([0.25] * 20), gain=0.1)
     assert failed.beside(others).marked()[-1][0] == "note"
@@ -575,7 +589,7 @@ def test_verdicts_on_a_release():
     assert "diagnostics=False" in " ".join(unchecked.sentences())
     copy = synthesizer.data[release[0].columns]
     copied = sr.attribute_risk(synthesizer, copy, question="paper").verdict(sr.Criteria(lift=2))
-    assert copied.outcome == "cannot be judged"
+    assert copied.outcome == "failed"
 
 
 def test_lift_of_a_variable_is_over_its_own_prior():
@@ -594,6 +608,6 @@ def test_the_papers_estimator_gives_no_error_so_no_verdict():
     synthesizer, release = one_gaussian()
     risk = sr.attribute_risk(synthesizer, release, estimator="paper", question="paper")
     judged = risk.verdict(sr.Criteria(probability=0.99))
-    assert judged.outcome == "cannot be judged"
+    assert judged.of_limits == "cannot be judged"
     [reason] = [one for one in judged.reasons if isinstance(one, LimitReason)]
     assert reason.undecided == {"the Monte-Carlo error is not known": 40}
