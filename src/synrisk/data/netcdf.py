@@ -161,7 +161,9 @@ def _read_table(raw: bytes) -> pd.DataFrame:
     import pyarrow as pa
 
     with pa.ipc.open_stream(raw) as stream:
-        return pd.DataFrame(stream.read_all().to_pandas())
+        table = stream.read_all()
+    table.validate(full=True)  # what is no text would be found out much later
+    return pd.DataFrame(table.to_pandas())
 
 
 def _image(contents: Contents, table: bytes) -> bytes:

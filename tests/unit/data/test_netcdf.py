@@ -373,6 +373,18 @@ def test_what_somebody_changed_and_signed_anew_loads_or_is_refused(tmp_path):
     assert outcomes == {"loaded", "refused"}
 
 
+def test_text_that_is_no_text_is_a_file_error(tmp_path):
+    synthesizer, _ = mixed_synthesizer()
+    path = tmp_path / "s.nc"
+    synthesizer.save(path)
+    image = path.read_bytes()[: -len(storage._MARK) - storage._DIGEST]
+    image = image.replace("émoji".encode(), b"\xff\xfemoji")
+    path.write_bytes(image + storage._MARK + storage._digest(image))
+    with pytest.raises(sr.FileError, match="cannot be read") as caught:
+        sr.Synthesizer.load(path)
+    assert caught.value.__context__ is None
+
+
 def test_arrays_that_overlap_do_not_fill_the_memory(tmp_path):
     """A thousand variables that all say to be the same megabyte."""
     synthesizer, _ = two_gaussians()
