@@ -533,11 +533,11 @@ _FORMULAS = (
     "Owner ~ Income * Spending", "Region ~ poly(Income, 2)", "Income ~ bs(Spending, df=5) - 1",
     "Income ~ (Spending + Kids + Owner)^2", "Kids ~ I(Income / 1000) : Region", "sqrt(Income) ~ 1",
 )  # fmt: skip
-_FAMILIES = ("gaussian", "poisson", "bernoulli", "categorical", "binom", "x", "")
+_FAMILIES = (*("gaussian", "poisson", "bernoulli", "categorical") * 5, "binom", "x", "")
 
 
 def _formula(rng: np.random.Generator) -> str:
-    if rng.random() < 0.3:
+    if rng.random() < 0.2:
         words = [any_of(_WORDS, rng) for _ in range(int(rng.integers(1, 12)))]
         return any_of(("Income ~ ", "", "Kids ~ Income + "), rng) + "".join(words)
     words = re.findall(r"\w+|\W", any_of(_FORMULAS, rng))
@@ -615,39 +615,75 @@ def _toml(text: str) -> str:
     )
 
 
-def _options() -> dict[str, tuple[Any, ...]]:
-    odd = (None, -1, 0, 1, 2, 10**9, 1e300, np.nan, np.inf, "x", "", "auto", [], {}, b"x", True)
-    guesses = (
-        3, 10**6, sr.Relative(5, 1e300, 1e300), sr.Interval(5, -1e300, 1e300), sr.Additive(3, 0, 0),
-        sr.AllLevels(), sr.Range(), sr.Values([1.0, 2.0]), sr.Values([np.nan, 1.0]), sr.Values([]),
-        {"Income": sr.Range(within=(0, 1e300))}, {"x": 3}, [3, 4], [3], sr.Values([1e308, -1e308]),
-    )  # fmt: skip
-    return {
-        "guesses": (*guesses, *odd),
-        "intruder_prior": ("model", sr.TruthFactor(1e300), sr.MostlyModel(0.5), np.zeros(3), *odd),
-        "tolerance": ({"Income": 1e300}, {"Income": 0}, {"Kids": -1}, *odd),
-        "estimator": ("paper", "importance", "stacked", "exact", *odd),
-        "n_draws": (10**12, 1.5, *odd),
-        "records": (["PID700000"], [1], "PID700001", slice(3), np.array([True] * 60), *odd),
-        "joint": ("keep", "drop", *odd),
-        "question": ("release", "paper", *odd),
-        "executor": ("threads", 2, -3, 10**6, *odd),
-    }
+_ODD = (None, -1, 0, 1, 2, 10**9, 1e300, np.nan, np.inf, "x", "", "auto", [], {}, b"x", True)
+# What may be given for each option; made when it is chosen, since some cannot be made at all.
+_OPTIONS: dict[str, tuple[Callable[[], Any], ...]] = {
+    "guesses": (
+        lambda: 3,
+        lambda: 10**6,
+        lambda: sr.Relative(5, 1e300, 1e300),
+        lambda: sr.Relative(3, 1e-15, 0.1),
+        lambda: sr.Interval(5, -1e300, 1e300),
+        lambda: sr.Interval(5, 0, 1e-300),
+        lambda: sr.Additive(3, 0, 0),
+        lambda: sr.Additive(3, 1e17, 1.0, within=(0, 1)),
+        sr.AllLevels,
+        sr.Range,
+        lambda: sr.Range(n=10**7),
+        lambda: sr.Values([1.0, 2.0]),
+        lambda: sr.Values([np.nan, 1.0]),
+        lambda: sr.Values([]),
+        lambda: sr.Values([1e308, -1e308]),
+        lambda: sr.Values(np.ones((60, 3))),
+        lambda: {"Income": sr.Range(within=(0, 1e300))},
+        lambda: {"Kids": sr.Values(range(200))},
+        lambda: {"x": 3},
+        lambda: [3, 4],
+    ),
+    "intruder_prior": (
+        lambda: "model",
+        lambda: sr.TruthFactor(1e300),
+        lambda: sr.TruthFactor(1e-300),
+        lambda: sr.MostlyModel(0.5),
+        lambda: np.zeros(3),
+        lambda: np.full((60, 11, 5), -np.inf),
+    ),
+    "tolerance": (
+        lambda: {"Income": 1e300},
+        lambda: {"Income": 0},
+        lambda: {"Kids": -1},
+        lambda: sr.Tolerance(share=1.0),
+    ),
+    "estimator": tuple(
+        lambda name=name: name for name in ("paper", "importance", "stacked", "exact")
+    ),
+    "n_draws": (lambda: 10**12, lambda: 1.5, lambda: 7),
+    "records": (
+        lambda: ["PID700000"],
+        lambda: ["PID700000"] * 3,
+        lambda: "PID700001",
+        lambda: slice(3),
+        lambda: np.array([True] * 60),
+    ),
+    "joint": (lambda: "keep", lambda: "drop"),
+    "question": (lambda: "release", lambda: "paper"),
+    "executor": (lambda: "threads", lambda: 2, lambda: -3, lambda: 10**6),
+}
 
 
 def _of_options(case: Case) -> None:
-    rng, options = case.rng, _options()
-    chosen = {name: any_of(options[name], rng) for name in rng.permutation(list(options))[:2]}
-    data, release = case.good["data"], [one.copy() for one in case.good["release"]]
-    if rng.random() < 0.4:
-        frame = data if rng.random() < 0.5 else release[0]
+    rng, chosen = case.rng, {}
+    for name in rng.permutation(list(_OPTIONS))[: int(rng.integers(1, 4))]:
+        is_odd = rng.random() < 0.15
+        chosen[name] = any_of(_ODD, rng) if is_odd else any_of(_OPTIONS[name], rng)()
+    release = [one.copy() for one in case.good["release"]]
+    if rng.random() < 0.3:
         name = any_of(("Income", "Spending", "Kids"), rng)
-        odd = any_of((1e25, 1e-25, -1.0, 0.0, 1e300, np.nan, np.inf), rng)
-        changed_column = frame[name].astype(float) * odd
-        frame = frame.assign(**{name: changed_column})
-        data, release = (frame, release) if "Region" in frame and len(frame) else (data, [frame])
+        factor = any_of((1e25, 1e-25, -1.0, 0.0, 1e300, np.nan, np.inf), rng)
+        release = [one.assign(**{name: one[name].astype(float) * factor}) for one in release]
     risk = sr.attribute_risk(case.good["fitted"], release, **{"question": "paper", **chosen})
     risk.summary()
+    case.said += [repr(risk), *risk.notes]
 
 
 def _of_utility_options(case: Case) -> None:

@@ -107,7 +107,7 @@ class Bench:
     def __init__(self, folder: Path, output: Path | None = None) -> None:
         self.out = folder / "out" if output is None else output
         text = STUDY if output is None else STUDY.replace('"out"', f'"{output.as_posix()}"')
-        self.path = study_in(folder, text, table(1500))
+        self.path = study_in(folder, text, table(200))
         begun = time.monotonic()
         self.results = self.rerun()
         self.seconds = time.monotonic() - begun
