@@ -102,16 +102,23 @@ class Bench:
         Where the study, its data and its results are.
     output
         Where the results go, if elsewhere.
+
+    Attributes
+    ----------
+    results
+        The digests of its tables.
+    seconds
+        How long a run takes.
     """
 
     def __init__(self, folder: Path, output: Path | None = None) -> None:
         self.out = folder / "out" if output is None else output
         text = STUDY if output is None else STUDY.replace('"out"', f'"{output.as_posix()}"')
         self.path = study_in(folder, text, table(200))
+        self.results, self._text = self.rerun(), text  # the first run compiles
         begun = time.monotonic()
-        self.results = self.rerun()
+        self.check_next_run()
         self.seconds = time.monotonic() - begun
-        self._text = text
 
     def rerun(self) -> dict[str, str]:
         """Run the study to its end, and return what it gives."""
