@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV ?= .venv
 VENV_EXTRAS ?= .venv-extras
 VENV_FLOORS ?= .venv-floors
+ATTACK_MINUTES ?= 10
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 WIDEST = from numpy._core import _multiarray_umath as m; \
   print(*(n for n in m.__cpu_dispatch__ if m.__cpu_features__[n] and ("512" in n or n == "X86_V4")))
 
 .PHONY: demo applications figures architecture docs test test-avx2 test-extras test-floors coverage \
-  browser lint format bench public-tables clean
+  browser lint format bench attack public-tables clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/synrisk demo --folder build/demo
@@ -74,6 +75,11 @@ format: $(VENV)/.dev
 bench: $(VENV)/.runtime
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/errors.py
+
+# Damaged and hostile inputs for everything that reads, in so many minutes and then some.
+attack: $(VENV)/.dev
+	$(BIN)/python benchmarks/attack.py --minutes $(ATTACK_MINUTES)
+	$(BIN)/python benchmarks/attack.py --only interruptions --times 3
 
 # What is said of tables that everybody has, in an environment with the packages that hold them.
 public-tables: $(VENV)/.runtime

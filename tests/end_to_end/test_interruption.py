@@ -1,32 +1,32 @@
-"""Ctrl-C at every stage of a run: whole files or none, no litter, and the next run succeeds."""
+"""Runs stopped at every stage: whole files or none, no litter, and the next run succeeds."""
 
-import hashlib
+import os
 import signal
 import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
+from helpers import interruptions
+from helpers.interruptions import (
+    CODE,
+    INTERRUPTED,
+    Bench,
+    can_mount,
+    check_whole,
+    interrupt,
+    made,
+    placed,
+    start,
+)
 from helpers.studies import SEED_LINE, STUDY, as_json, study_in, synrisk, table
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
-
-# A shell that runs jobs in the background has them ignore Ctrl-C; these must not.
-CODE = (
-    "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    "from synrisk_command import main; main()"
+ROOM = pytest.mark.skipif(
+    sys.platform == "win32" or not can_mount(),
+    reason="nobody but root can mount a small disk, and no root in some containers",
 )
-
-
-def made(name):
-    """A file that is being made, in the hidden folder."""
-    return lambda out: any(out.glob(f".synrisk-*/{name}"))
-
-
-def placed(name):
-    """A file that is in its place, and was not there before."""
-    return lambda out: (out / name).exists()
-
 
 # What is seen of the folder, and how long after it the interruption comes.
 MOMENTS = {
@@ -44,40 +44,6 @@ MOMENTS = {
     "moving in": (placed("manifest.json"), 0.0),
     "last file": (placed("synthetic2.csv"), 0.0),
 }
-
-
-def start(path):
-    return subprocess.Popen(
-        [sys.executable, "-c", CODE, "run", str(path)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def interrupt(process, out, moment, number=signal.SIGINT):
-    """Send a signal as soon as a moment is seen; return how the process ended."""
-    seen, delay = moment
-    deadline = time.monotonic() + 120
-    while process.poll() is None and not seen(out):
-        assert time.monotonic() < deadline
-        time.sleep(0.0005)
-    time.sleep(delay)
-    process.send_signal(number)
-    _, words = process.communicate(timeout=120)
-    return process.returncode, words
-
-
-def check_whole(out):
-    """Every file that the manifest names is there and whole, and there is nothing else."""
-    manifest = as_json(out / "manifest.json")
-    assert manifest["complete"]
-    found = {
-        file.name: hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in out.iterdir()
-        if file.name != "manifest.json"
-    }
-    assert found == manifest["outputs"]
 
 
 @pytest.mark.parametrize("module", ["synrisk", "numpy", "pandas", "typer", "synrisk.study.cli"])
@@ -100,7 +66,7 @@ sys.meta_path.insert(0, Interrupting())
         text=True,
         check=False,
     )
-    assert done.stderr == "synrisk: Interrupted; no file was left half-written.\n"
+    assert done.stderr == INTERRUPTED
     assert (done.returncode, done.stdout) == (130, "")
 
 
@@ -112,7 +78,7 @@ def test_interrupted_runs_leave_all_or_nothing(tmp_path, moment):
     late = moment in ("summary", "moving in", "last file")
     assert code in ((0, 130) if late else (130,))
     if code == 130:
-        assert words == "synrisk: Interrupted; no file was left half-written.\n"
+        assert words == INTERRUPTED
     if out.exists():
         check_whole(out)
     else:
@@ -156,7 +122,7 @@ def test_whoever_presses_twice_leaves_nothing_either(tmp_path, moment):
         time.sleep(0.0005)
     _, words = process.communicate(timeout=120)
     assert process.returncode == 130
-    assert words == "synrisk: Interrupted; no file was left half-written.\n"
+    assert words == INTERRUPTED
     assert sorted(file.name for file in tmp_path.iterdir()) == ["people.csv", "study.toml"]
 
 
@@ -185,7 +151,7 @@ study.attribute_risk = dropping
         check=False,
     )
     assert (done.returncode, done.stdout) == (130, "")
-    assert done.stderr == "synrisk: Interrupted; no file was left half-written.\n"
+    assert done.stderr == INTERRUPTED
     assert not (tmp_path / "out").exists()
 
 
@@ -196,3 +162,30 @@ def test_after_a_kill_the_next_run_still_knows_its_files(tmp_path):
     interrupt(start(path), out, MOMENTS["moving in"], signal.SIGKILL)
     assert synrisk("run", path, "-q").exit_code == 0
     check_whole(out)
+
+
+# -- more of these: benchmarks/attack.py --only interruptions ----------------------------------
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_stopped_at_any_moment_the_earlier_results_or_the_new_ones_are_whole(tmp_path, number):
+    bench, rng = Bench(tmp_path), np.random.default_rng(int(number))
+    for _ in range(3):
+        interruptions.stop_at_random(bench, rng, number)
+
+
+@ROOM
+@pytest.mark.parametrize("share", [0.05, 0.6])
+def test_a_full_disk_is_said_and_leaves_the_earlier_results(tmp_path, share):
+    assert interruptions.fill_disk(tmp_path, share).endswith("exit code 2")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.8])
+def test_a_file_that_may_not_grow_is_said_and_leaves_the_earlier_results(tmp_path, share):
+    assert interruptions.limit_files(Bench(tmp_path), share).endswith("exit code 2")
+
+
+@pytest.mark.skipif(
+    sys.platform == "win32" or (os.geteuid() == 0 and not can_mount()),
+    reason="root may write anywhere, and cannot mount anything read-only here",
+)
+def test_a_read_only_folder_stays_as_it_is(tmp_path):
+    interruptions.run_into_read_only(Bench(tmp_path))

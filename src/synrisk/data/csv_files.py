@@ -34,11 +34,11 @@ _PRECISION: Literal["round_trip"] | None = None if _PANDAS >= (3, 1) else "round
 _ENCODING = "utf-8-sig"
 _N_AT_ONCE = 1_000  # rows; with the first of these the line of names is compared
 _BYTES_A_CELL = 24  # of memory, while pandas reads: measured 17 to 26 beside the text itself
-_OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
-_WITH_COMMAS = either(
-    "Save it with commas (in R by write.csv, not write.csv2), or read it yourself and pass the "
-    "frame.",
-    "Save it with commas (in R by write.csv, not write.csv2).",
+_SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
+_AS_CSV = either(
+    "Save it as .csv with commas (in R by write.csv, not write.csv2), or read it yourself and pass "
+    "the frame.",
+    "Save it as .csv with commas (in R by write.csv, not write.csv2).",
 )
 
 
@@ -76,7 +76,7 @@ def read_csv(
     here = f"{what}: {path.name}"
     lines = _look_over(path, here, separator, comment)
     header = lines.header
-    _refuse_other_separator(lines, here)
+    _refuse_other_separator(lines, here, separator)
     _refuse_other_lengths(lines, here)
     refuse_record(header, lines.rows, here)
     refuse_duplicate_names([name for name in header if name], what)
@@ -152,19 +152,20 @@ def _without_comments(lines: Iterator[str], comment: str | None) -> Iterator[str
     return filter(str.strip, lines)
 
 
-def _refuse_other_separator(lines: _Lines, here: str) -> None:
+def _refuse_other_separator(lines: _Lines, here: str, separator: str) -> None:
     """Raise if the first line is one cell that holds what may separate cells."""
     if len(lines.header) > 1:
         return
     cell = lines.header[0]
-    for separator, name in _OTHER_SEPARATORS.items():
-        if separator in cell:
+    for other, name in _SEPARATORS.items():
+        if other != separator and other in cell:
             raise FileError(
                 f"{here} has one column whose name holds {name}; it seems to be separated by "
-                f"{separator!r}. {_WITH_COMMAS}"
+                f"{other!r}. {_AS_CSV}"
             )
-    if len(cell.split()) > 1 and all(map(_holds_numbers, lines.rows)):
-        raise FileError(f"{here} seems to be separated by blanks. {_WITH_COMMAS}")
+    # Most of them: the names may stand further down.
+    if len(cell.split()) > 1 and sum(map(_holds_numbers, lines.rows)) > len(lines.rows) / 2:
+        raise FileError(f"{here} seems to be separated by blanks. {_AS_CSV}")
 
 
 def _holds_numbers(row: list[str]) -> bool:

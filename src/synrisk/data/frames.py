@@ -25,6 +25,7 @@ _PANDAS = tuple(int(part) for part in pd.__version__.split(".")[:2])
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _PARQUET = (".parquet", ".pq")
 _BYTES_A_CELL = 16  # of memory: eight in pyarrow, and eight in pandas
+_LITTLE_TEXT = 2**26  # bytes; of more it is looked at how much it is
 _OF_R = (".rds", ".rdata", ".rda")
 _INSTEAD = either("Read it yourself and pass the frame.", "Save it as one of these.")
 
@@ -133,15 +134,52 @@ def _read_parquet(path: Path, what: str) -> pd.DataFrame:
     here = f"{what}: {path.name}"
     attempt = Attempt(here)
     with attempt:
-        Meter(here).add(_bytes_of_parquet(path))
-        return pd.read_parquet(path, engine="pyarrow")
+        _count_parquet(path, Meter(here))
+        frame = pd.read_parquet(path, engine="pyarrow")
+        _check_text(frame)
+        return frame
     raise attempt.refusal("cannot be read as Parquet; is it whole?")
 
 
-def _bytes_of_parquet(path: Path) -> int:
-    """Return the memory that a file of Parquet will take, about; equal values are packed in it."""
+def _check_text(frame: pd.DataFrame) -> None:
+    """Raise where texts are not Unicode: pyarrow takes any bytes, and fails when they are used."""
+    import pyarrow as pa
+
+    for name, kind in frame.dtypes.items():
+        levels = kind.categories if isinstance(kind, pd.CategoricalDtype) else frame[name]
+        if isinstance(levels.dtype, pd.StringDtype):
+            pa.array(levels, from_pandas=True).validate(full=True)
+
+
+def _count_parquet(path: Path, meter: Meter) -> None:
+    """Count the memory that a file of Parquet will take, about; equal values are packed in it.
+
+    By its parts: what it says of itself as a whole is not used when it is read, and may be wrong.
+    """
     from pyarrow import parquet
 
     told = parquet.read_metadata(path)
-    n_packed = sum(told.row_group(k).total_byte_size for k in range(told.num_row_groups))
-    return int(_BYTES_A_CELL * told.num_rows * told.num_columns + n_packed)
+    most: dict[str, int] = {}  # bytes of text, if each were as long as all that differ together
+    for k in range(told.num_row_groups):
+        group = told.row_group(k)
+        for column in (group.column(j) for j in range(group.num_columns)):
+            n_cells = max(group.num_rows, column.num_values)
+            meter.add(_BYTES_A_CELL * n_cells + column.total_uncompressed_size)
+            if column.physical_type.endswith("BYTE_ARRAY"):
+                name = column.path_in_schema
+                most[name] = most.get(name, 0) + n_cells * column.total_uncompressed_size
+    plain = told.schema.to_arrow_schema().names  # without texts in lists, which nobody needs
+    for name, n_bytes in most.items():
+        is_doubtful = n_bytes > _LITTLE_TEXT and name in plain
+        meter.add(_bytes_of_text(path, name) if is_doubtful else n_bytes)
+
+
+def _bytes_of_text(path: Path, name: str) -> int:
+    """Return how long the texts of a column are together, each of which the file may hold once."""
+    from pyarrow import compute, parquet
+
+    n_bytes = 0
+    for chunk in parquet.read_table(path, columns=[name], read_dictionary=[name])[0].chunks:
+        lengths = compute.binary_length(chunk.dictionary)
+        n_bytes += compute.sum(lengths.take(chunk.indices).cast("int64")).as_py() or 0
+    return n_bytes

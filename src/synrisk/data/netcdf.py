@@ -61,12 +61,7 @@ def save(path: str | os.PathLike[str], contents: Contents) -> None:
     target = target_of(path)
     # Made in memory and written as bytes: whatever a full disk does is then an error.
     image = _image(contents, _arrow_bytes(contents.table))
-
-    def write(made: Path) -> None:
-        with made.open("wb") as file:
-            file.writelines((image, _MARK, _digest(image)))
-
-    write_whole(target, write, owner_only=True)
+    write_whole(target, (image, _MARK, _digest(image)), owner_only=True)
 
 
 def load(path: str | os.PathLike[str], kind: str) -> Contents:
@@ -166,7 +161,9 @@ def _read_table(raw: bytes) -> pd.DataFrame:
     import pyarrow as pa
 
     with pa.ipc.open_stream(raw) as stream:
-        return pd.DataFrame(stream.read_all().to_pandas())
+        table = stream.read_all()
+    table.validate(full=True)  # what is no text would be found out much later
+    return pd.DataFrame(table.to_pandas())
 
 
 def _image(contents: Contents, table: bytes) -> bytes:

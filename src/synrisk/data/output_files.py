@@ -1,6 +1,8 @@
 """Files out, whole or not at all: under a temporary name beside the target, then renamed.
 
-Also which paths are files: to open a pipe waits for whoever writes to it, without end.
+A temporary is hidden, and its name tells which process makes it: where that process was killed, the
+next one that writes to the folder removes it. Also which paths are files: to open a pipe waits for
+whoever writes to it, without end.
 """
 
 from __future__ import annotations
@@ -8,9 +10,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import secrets
 import stat
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,8 @@ _LONGEST_NAME = 255
 _NO_FILE = "it is a pipe or a device, not a file"
 _NO_NAME = "no file can have this name, which holds NUL or a half of a surrogate pair"
 _OWNER_ONLY, _AS_USUAL = 0o600, 0o666  # the second less the user's umask
+# The process that makes it, and eight letters as tempfile chooses them.
+_HIDDEN = re.compile(r"\.synrisk-(\d{1,9})-[a-z0-9_]{8}")
 
 
 def as_path(path: Any) -> Path:
@@ -62,7 +67,7 @@ def target_of(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def write_whole(target: Path, content: bytes | Callable[[Path], None], *, owner_only: bool) -> None:
+def write_whole(target: Path, content: bytes | Iterable[bytes], *, owner_only: bool) -> None:
     """Write a file whole or not at all.
 
     Parameters
@@ -70,21 +75,19 @@ def write_whole(target: Path, content: bytes | Callable[[Path], None], *, owner_
     target
         Where it goes.
     content
-        What it holds, or what writes it to a path.
+        What it holds, or the parts of that.
     owner_only
         Whether nobody else may read it.
     """
-    made = target.with_name(f".synrisk-{secrets.token_hex(8)}")
-    mode = _OWNER_ONLY if owner_only else _AS_USUAL
+    made = target.with_name(f"{hidden_prefix()}{secrets.token_hex(4)}")
     problem = ""
     try:
-        os.close(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
-        if isinstance(content, bytes):
-            made.write_bytes(content)
-        else:
-            content(made)
-        with made.open("r+b") as file:
-            os.fsync(file.fileno())
+        with contextlib.suppress(OSError):  # whoever may not look around writes all the same
+            _sweep(target.parent)
+        with open_new(made, _OWNER_ONLY if owner_only else _AS_USUAL) as number:
+            with open(number, "wb", closefd=False) as file:
+                file.writelines([content] if isinstance(content, bytes) else content)
+            os.fsync(number)
         made.replace(target)
     except OSError as error:
         problem = error.strerror or type(error).__name__
@@ -92,6 +95,81 @@ def write_whole(target: Path, content: bytes | Callable[[Path], None], *, owner_
         made.unlink(missing_ok=True)
     if problem:
         raise FileError(f"{target.name!r} cannot be written: {problem}.")
+
+
+@contextlib.contextmanager
+def open_new(path: Path, mode: int = _OWNER_ONLY) -> Iterator[int]:
+    """Yield the number of a new file, locked; what is written to it goes nowhere else.
+
+    Nothing is written by the file's name: others who may write to its folder could put a link in
+    its place.
+    """
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        try_to_lock(number)
+        yield number
+    finally:
+        os.close(number)
+
+
+# -- what killed processes left --------------------------------------------------------------------
+def hidden_prefix() -> str:
+    """Return how the names of temporary files and folders of this process begin."""
+    return f".synrisk-{os.getpid()}-"
+
+
+def left_behind(folder: Path) -> Iterator[Path]:
+    """Yield temporary files and folders of processes that are no more: they may hold records."""
+    for path in folder.iterdir():
+        ours = _HIDDEN.fullmatch(path.name)
+        if ours and not _is_running(int(ours[1])):
+            yield path
+
+
+def _sweep(folder: Path) -> None:
+    """Remove files that killed processes left."""
+    for path in left_behind(folder):
+        with contextlib.suppress(OSError):
+            if stat.S_ISREG(path.lstat().st_mode) and not _is_locked(path):
+                path.unlink()
+
+
+def _is_running(pid: int) -> bool:
+    if os.name != "posix":  # elsewhere asking may end the process
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _is_locked(path: Path) -> bool:
+    """Tell whether a process of another machine or container, whose ids we do not see, has it."""
+    number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        return try_to_lock(number) is False
+    finally:
+        os.close(number)
+
+
+def try_to_lock(number: int) -> bool | None:
+    """Lock an open file or folder until it is closed; tell whether another process has it.
+
+    The answer is False where another has it, and None where there are no locks: on Windows and on
+    some network drives.
+    """
+    try:
+        import fcntl
+
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except (ImportError, OSError):
+        return None
+    return True
 
 
 def sha256(path: str | os.PathLike[str]) -> str:

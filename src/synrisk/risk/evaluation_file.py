@@ -113,5 +113,6 @@ def _check_places(
     shapes = [table.shape for table in result.marginals]
     whole = shapes == [grid.values.shape for grid in grids]
     kept = result.joint is None or result.joint.shape == (len(positions), *widths)
-    if not (within and whole and kept and len(positions)):
+    once = 0 < len(positions) == len(np.unique(positions))
+    if not (within and whole and kept and once):
         raise FileError("The file holds results of other records or guesses than its own.")

@@ -23,18 +23,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, BinaryIO
 
 from synrisk.base.errors import FileError, listed
 from synrisk.base.messages import in_json
-from synrisk.data.output_files import sha256, why_not_a_file
+from synrisk.data.output_files import (
+    hidden_prefix,
+    left_behind,
+    open_new,
+    sha256,
+    try_to_lock,
+    why_not_a_file,
+)
 
 MANIFEST = "manifest.json"
 _FORMAT = 1
 _LARGEST_MANIFEST = 1 << 26  # bytes
-_HIDDEN = ".synrisk-"  # and the process that made it
 _OUTPUT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")  # what a run calls its files
-_STAGED = re.compile(re.escape(_HIDDEN) + r"(\d{1,9})-[a-z0-9_]{8}")  # as tempfile makes names
 # Ctrl-C, an end that is asked for, and that of the terminal; Windows has not all of them.
 SIGNALS: tuple[signal.Signals, ...] = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
@@ -52,24 +57,31 @@ class Staging:
         Where they will be.
     inside
         Where they are made.
-    identity
-        Which folder it was when the run began, whatever has its name later.
+    identities
+        Which folders these two were when the run began, whatever has their names later.
     keep
         Whether files of an earlier run that are not made anew stay; else they are removed.
     """
 
     folder: Path
     inside: Path
-    identity: tuple[int, int]
+    identities: tuple[tuple[int, int], ...]
     keep: bool
 
     def path(self, name: str) -> Path:
         """Return where to write the file `name`."""
         return self.inside / name
 
+    @contextmanager
+    def create(self, name: str) -> Iterator[BinaryIO]:
+        """Yield the new file `name`, which its owner alone can read from the first byte on."""
+        with open_new(self.path(name)) as number, open(number, "wb", closefd=False) as file:
+            yield file
+
     def write_text(self, name: str, text: str) -> None:
         """Write a text file."""
-        self.path(name).write_text(text, encoding="utf-8")
+        with self.create(name) as file:
+            file.write(text.encode())
 
     def write_json(self, name: str, value: Any) -> None:
         """Write a JSON file."""
@@ -83,13 +95,14 @@ class Staging:
         manifest
             What it says beside the digests.
         """
+        self._refuse_other_folders()
         names = sorted(path.name for path in self.inside.iterdir())
         made = {name: sha256(self.path(name)) for name in names}
         for name in names:
             self.path(name).chmod(0o600)
         with uninterrupted():
-            self._refuse_another_folder()
             # Once more: the run may have taken hours.
+            self._refuse_other_folders()
             check_folder(self.folder, names, keep=self.keep)
             before = _outputs(self.folder)
             kept = {name: digests[0] for name, digests in before.items() if self.keep}
@@ -104,22 +117,20 @@ class Staging:
                     (self.folder / name).unlink(missing_ok=True)
             self._place_manifest({**manifest, "complete": True, "outputs": outputs})
 
-    def _refuse_another_folder(self) -> None:
-        """Raise where another folder, or a link to one, has taken the name of ours."""
+    def _refuse_other_folders(self) -> None:
+        """Raise where another folder, or a link to one, has taken the name of one of ours."""
         found = None
         with contextlib.suppress(OSError):
-            found = _identity(self.folder)
-        if found != self.identity:
+            found = (_identity(self.folder.stat()), _identity(self.inside.lstat()))
+        if found != self.identities:
             raise FileError(
                 f"The folder {self.folder} was moved or replaced during the run, so nothing is "
                 "written there. Run it again."
             )
 
     def _place_manifest(self, manifest: Mapping[str, Any]) -> None:
-        path = self.path(MANIFEST)
-        path.write_text(json_text({"format": _FORMAT, **manifest}), encoding="utf-8")
-        path.chmod(0o600)
-        path.replace(self.folder / MANIFEST)
+        self.write_json(MANIFEST, {"format": _FORMAT, **manifest})
+        self.path(MANIFEST).replace(self.folder / MANIFEST)
 
 
 @contextmanager
@@ -147,14 +158,14 @@ def writing(folder: Path, names: Iterable[str], *, keep: bool = False) -> Iterat
                     real = folder.resolve()  # a link may be turned elsewhere before the end
                     if lock.enter_context(_locked(real)):
                         _sweep(real)
-                    prefix = f"{_HIDDEN}{os.getpid()}-"
-                    begun.staging = Path(tempfile.mkdtemp(prefix=prefix, dir=real))  # mode 0700
-                    identity = _identity(real)
+                    made = tempfile.mkdtemp(prefix=hidden_prefix(), dir=real)  # mode 0700
+                    begun.staging = Path(made)
+                    identities = (_identity(real.stat()), _identity(begun.staging.lstat()))
                 except OSError as error:
                     problem = error.strerror or type(error).__name__
             if begun.staging is None:
                 raise FileError(f"The folder {folder} cannot be written: {problem}.")
-            yield Staging(folder, begun.staging, identity, keep)
+            yield Staging(folder, begun.staging, identities, keep)
         finally:
             with uninterrupted():
                 begun.remove()
@@ -193,8 +204,7 @@ def abandon() -> None:
         begun.remove()
 
 
-def _identity(folder: Path) -> tuple[int, int]:
-    found = folder.stat()
+def _identity(found: os.stat_result) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
@@ -205,49 +215,26 @@ def _locked(folder: Path) -> Iterator[bool]:
     The lock is on the folder itself, so it leaves no file, and ends with the process. Windows and
     some network drives have none.
     """
-    try:
-        import fcntl
-    except ImportError:
+    if os.name != "posix":  # elsewhere a folder cannot be opened
         yield False
         return
     number = os.open(folder, os.O_RDONLY)
     try:
-        held, busy = False, False
-        try:
-            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            held = True
-        except BlockingIOError:
-            busy = True
-        except OSError:  # not on this drive
-            pass
-        if busy:
+        held = try_to_lock(number)
+        if held is False:
             raise FileError(
                 f"Another run is writing to the folder {folder}. Wait for its end, or choose "
                 "another output folder."
             )
-        yield held
+        yield bool(held)
     finally:
         os.close(number)
 
 
 def _sweep(folder: Path) -> None:
     """Remove what killed runs left: they hold confidential values."""
-    for path in folder.iterdir():
-        ours = _STAGED.fullmatch(path.name)
-        if ours and not _is_running(int(ours[1])):
-            shutil.rmtree(path, ignore_errors=True)  # leaves a link alone
-
-
-def _is_running(pid: int) -> bool:
-    if os.name != "posix":  # elsewhere asking may end the process
-        return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
+    for path in left_behind(folder):
+        shutil.rmtree(path, ignore_errors=True)  # leaves a link alone
 
 
 def _make(folder: Path, created: list[Path]) -> None:

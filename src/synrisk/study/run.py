@@ -456,8 +456,8 @@ def _write_draws(synthesizer: Synthesizer, study: Study, staging: Staging) -> No
         return
     for number, model in enumerate(synthesizer.models, 1):
         name = model.regression.response
-        path = staging.path(_draws_name(number, name))
-        synthesizer.draws(name).to_csv(path, index=False)
+        with staging.create(_draws_name(number, name)) as file:
+            synthesizer.draws(name).to_csv(file, index=False, mode="wb")
 
 
 def _release(study: Study, synthesizer: Synthesizer, seed: int) -> list[Any]:
@@ -473,12 +473,13 @@ def _write_release(release: Sequence[Any], study: Study, staging: Staging) -> li
         return list(study.files)
     paths = []
     for number, dataset in enumerate(release, 1):
-        path = staging.path(_synthetic_name(study, number))
-        if study.format == "csv":
-            dataset.to_csv(path, index=False)
-        else:
-            dataset.to_parquet(path, index=False)
-        paths.append(path)
+        name = _synthetic_name(study, number)
+        with staging.create(name) as file:
+            if study.format == "csv":
+                dataset.to_csv(file, index=False, mode="wb")
+            else:
+                dataset.to_parquet(file, index=False)
+        paths.append(staging.path(name))
     return paths
 
 
@@ -527,7 +528,8 @@ def _write_results(
     study: Study, staging: Staging, risk: AttributeRisk, measured: Utility | None
 ) -> None:
     risk.save(staging.path(RISK))
-    risk.records.to_csv(staging.path(RECORDS), index_label=study.id or "record")
+    with staging.create(RECORDS) as file:
+        risk.records.to_csv(file, index_label=study.id or "record", mode="wb")
     if measured is not None:
         staging.write_json(UTILITY, measured.to_json())
 

@@ -10,6 +10,7 @@ import numpy as np
 from synrisk.base.arrays import BoolArray, FloatArray
 from synrisk.synthesis.relations import Beside, Hidden, Relation, sampled
 
+_LARGEST = 1e30
 _MOST_ROWS = 4000
 _LEAST_ROWS = 20
 _N_TREES = 40
@@ -35,7 +36,8 @@ def _by_trees(hidden: Hidden, beside: Beside) -> Relation | None:
     names = columns.names
     coded: dict[str, Any] = {**columns.groups, **columns.numbers}
     x = np.column_stack([coded[name] for name in names]).astype(np.float64)
-    x = np.nan_to_num(x, nan=-1e30, posinf=1e30, neginf=-1e30)
+    # Of values only the order matters, and the trees hold them in single precision.
+    x = np.clip(np.nan_to_num(x, nan=-_LARGEST), -_LARGEST, _LARGEST)
     if not variable.may_be_found(_guessed(variable, x, _FIRST)[0], _LITTLE):
         return None
     given, importances = _guessed(variable, x, _N_TREES)

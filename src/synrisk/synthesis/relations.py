@@ -49,6 +49,9 @@ _N_FITTED, _N_JUDGED = 300, 2000  # rows that a combination is fitted to, and ju
 _N_FOLDS = 5
 _LEFT = 6  # records beyond the coefficients that a fit needs
 _N_REWEIGHTED = 8
+_FURTHEST = (
+    1e12  # spreads from the median that a value of a term may be, so that sums of squares exist
+)
 _KNOWN = 0.5  # the share of a column that must be known, or have a logarithm, for it to be a term
 _AS_GOOD = 0.02  # a share of records by which fewer columns may give less
 _EXACT = 0.05  # of the spread: a relation with synthesized terms is no good prediction, but a rule
@@ -365,6 +368,7 @@ def _folds(rows: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
         yield np.setdiff1d(rows, test), test
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def _predict(x: FloatArray, y: FloatArray, new: FloatArray) -> FloatArray:
     """Return what a fit by least absolute residuals predicts; it does not see a few altered rows.
 
@@ -373,10 +377,10 @@ def _predict(x: FloatArray, y: FloatArray, new: FloatArray) -> FloatArray:
     if len(y) < _LEFT + 2:
         return np.full(len(new), np.nan)
     centre, scale = np.median(x, axis=0), np.array([spread(column) for column in x.T])
-    varied = scale > 0
+    varied = (scale > 0) & np.isfinite(scale)
     x, new = (
-        (x[:, varied] - centre[varied]) / scale[varied],
-        (new[:, varied] - centre[varied]) / (scale[varied]),
+        np.clip((part[:, varied] - centre[varied]) / scale[varied], -_FURTHEST, _FURTHEST)
+        for part in (x, new)
     )
     most = len(y) - _LEFT - 1
     if x.shape[1] > most:
@@ -394,6 +398,8 @@ def _predict(x: FloatArray, y: FloatArray, new: FloatArray) -> FloatArray:
         if middle <= least:
             break
         weights = middle / np.maximum(residuals, 0.1 * middle)
+        if not np.isfinite(weights).all():  # a response that numbers can hardly hold
+            return np.full(len(new), np.nan)
     return np.asarray(np.column_stack([np.ones(len(new)), new]) @ coefficients)
 
 

@@ -16,6 +16,7 @@ from synrisk.base.cache import Memory
 from synrisk.base.errors import (
     DataError,
     DrawsError,
+    FileError,
     OptionError,
     PriorError,
     counted,
@@ -397,6 +398,8 @@ class Synthesizer:
         cls, meta: Mapping[str, Any], arrays: Mapping[str, Any], data: pd.DataFrame
     ) -> Synthesizer:
         """Make the synthesizer of `to_contents` again."""
+        if not data.index.is_unique:
+            raise FileError("The file holds records that have one label.")
         plan = Plan.of(regressions_from_contents(meta["models"]))
         schema = Schema.from_json(meta["schema"])
         release = tuple(map(str, meta["release"]))

@@ -12,7 +12,7 @@ from synrisk.fitting import Fit
 from synrisk.models.families import Family, family, is_registered
 from synrisk.models.plan import Regression
 from synrisk.models.posterior import Posterior, parameter_names
-from synrisk.models.priors import prior_from_json, prior_to_json
+from synrisk.models.priors import Conjugate, prior_from_json, prior_to_json
 from synrisk.synthesis.confidential import Confidential
 from synrisk.synthesis.fitted_model import Model
 
@@ -72,6 +72,8 @@ def models_from_contents(
             )
         given: dict[type, Any] = {Regression: regression}
         fit = None if stored["fit"] is None else unpack(Fit, stored["fit"], arrays, given, sizes)
+        if fit and not isinstance(fit.priors, Conjugate) and len(fit.priors) != sizes["parameter"]:
+            raise FileError("The file holds a fit with priors of other parameters than its own.")
         weights = confidential.record_weights(regression)
         models.append(Model(regression, design, posterior, weights, fit, stored["rename"]))
     return tuple(models)

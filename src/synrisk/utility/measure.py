@@ -37,6 +37,36 @@ _SAID = {
     "cart": "a classification tree",
 }
 
+# The columns of each table, after those that name its rows.
+_TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "propensity": (
+        ("model", "dataset"),
+        ("pmse", "expected", "sd", "ratio", "z", "specks", "n_parameters", "n_left_out"),
+    ),
+    "intervals": (
+        ("analysis", "term"),
+        (
+            *("estimate_confidential", "se_confidential", "low_confidential", "high_confidential"),
+            *("estimate_synthetic", "se_synthetic", "low_synthetic", "high_synthetic"),
+            *("df_synthetic", "rule", "difference", "overlap", "overlap_as_data"),
+        ),
+    ),
+    "marginals": (
+        ("variable",),
+        (
+            *("kind", "synthesized", "mean_difference", "sd_ratio", "quantile_difference"),
+            *("total_variation", "by_chance", "hellinger"),
+        ),
+    ),
+    "pairs": (
+        ("first", "second"),
+        (
+            *("correlation_confidential", "correlation_synthetic", "correlation_difference"),
+            *("total_variation", "by_chance", "hellinger"),
+        ),
+    ),
+}
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Utility:
@@ -167,16 +197,16 @@ class Utility:
             return cls(
                 int(stored["n_records"]),
                 tuple(int(n) for n in stored["n_rows"]),
-                tuple(stored["synthesized"]),
-                _restored(stored["propensity"], ["model", "dataset"]),
-                _restored(stored["intervals"], ["analysis", "term"]),
-                _restored(stored["marginals"], ["variable"]),
-                _restored(stored["pairs"], ["first", "second"]),
+                _texts(stored["synthesized"]),
+                _restored(stored["propensity"], "propensity"),
+                _restored(stored["intervals"], "intervals"),
+                _restored(stored["marginals"], "marginals"),
+                _restored(stored["pairs"], "pairs"),
                 float(stored["level"]),
-                str(stored["parameters"]),
-                tuple(stored["notes"]),
+                one_of("parameters", stored["parameters"], PARAMETERS),
+                _texts(stored["notes"]),
             )
-        except (KeyError, TypeError, ValueError):
+        except (AttributeError, LookupError, OverflowError, TypeError, ValueError, OptionError):
             problem = "The stored utility lacks a part; it may be of another version of synrisk."
         raise FileError(problem)
 
@@ -391,15 +421,24 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _restored(stored: Mapping[str, Sequence[Any]], index: list[str]) -> pd.DataFrame:
-    frame = pd.DataFrame({name: list(values) for name, values in stored.items()})
-    for name in frame.columns:
-        if name in (*index, "rule", "kind", "synthesized"):
-            continue
-        frame[name] = frame[name].map(lambda v: math.nan if v is None else float(v)).astype(float)
-    for name in ("n_parameters", "n_left_out"):
-        if name in frame.columns:
-            frame[name] = frame[name].astype(np.int64)
-    if "synthesized" in frame.columns:
-        frame["synthesized"] = frame["synthesized"].astype(bool)
-    return frame.set_index(index)
+def _texts(stored: Any) -> tuple[str, ...]:
+    if not isinstance(stored, list) or not all(isinstance(text, str) for text in stored):
+        raise TypeError
+    return tuple(stored)
+
+
+def _restored(stored: Mapping[str, Sequence[Any]], table: str) -> pd.DataFrame:
+    """Return a table with all its columns, each of its kind, or raise."""
+    index, columns = _TABLES[table]
+    made: dict[str, Any] = {}
+    for name in (*index, *columns):
+        values = stored[name]
+        if name in ("dataset", "n_parameters", "n_left_out"):
+            made[name] = np.array([int(value) for value in values], dtype=np.int64)
+        elif name == "synthesized":
+            made[name] = np.array([bool(value) for value in values])
+        elif name in (*index, "rule", "kind"):
+            made[name] = _texts(values)
+        else:
+            made[name] = [math.nan if value is None else float(value) for value in values]
+    return pd.DataFrame(made).set_index(list(index))

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import synrisk as sr
 from synrisk.base.errors import FileError
 from synrisk.data.frames import read_table
 
@@ -89,3 +90,16 @@ def test_many_rows_with_and_without_quotation_marks(tmp_path):
             pd.testing.assert_frame_equal(read(tmp_path, text), pd.read_csv(io.StringIO(text)))
             with pytest.raises(FileError, match=f"1 row of {len(table) + 1:,} has .* \\(3\\)"):
                 read(tmp_path, text + "1,2,3\n")
+
+
+@pytest.mark.parametrize(("ending", "separator"), [(".tsv", ","), (".csv", " "), (".tsv", " ")])
+def test_a_record_above_the_names_in_a_file_with_another_separator_is_not_shown(
+    tmp_path, ending, separator
+):
+    rows = [["CaseID", "Income", "Kids"], *([f"PID{k}", f"{k}.5", "2"] for k in range(700, 740))]
+    rows[:2] = rows[1], rows[0]
+    path = tmp_path / f"people{ending}"
+    path.write_text("\n".join(separator.join(row) for row in rows), encoding="utf-8")
+    with pytest.raises(sr.FileError, match="separated by") as caught:
+        sr.fit(sr.Regression("Income ~ Kids"), path)
+    assert "PID" not in str(caught.value)

@@ -373,6 +373,42 @@ def test_what_somebody_changed_and_signed_anew_loads_or_is_refused(tmp_path):
     assert outcomes == {"loaded", "refused"}
 
 
+def test_records_of_one_label_are_a_file_error(tmp_path):
+    synthesizer, release = two_gaussians(n_draws=4)
+    path = tmp_path / "risk.nc"
+    sr.attribute_risk(synthesizer, release, guesses=3, question="paper").save(path)
+    contents = storage.load(path, "an attribute risk")
+    twice = contents.table.set_axis([0] * len(contents.table))
+    repeated = {**contents.arrays, "positions": contents.arrays["positions"] * 0}
+    for arrays, table in ((contents.arrays, twice), (repeated, contents.table)):
+        storage.save(path, Contents(contents.kind, contents.meta, arrays, table))
+        with pytest.raises(sr.FileError, match=r"one label|other records"):
+            sr.AttributeRisk.load(path)
+
+
+def test_a_fit_with_priors_of_other_parameters_is_a_file_error(tmp_path):
+    path = tmp_path / "s.nc"
+    fitted_synthesizer().save(path)
+    contents = storage.load(path, "a synthesizer")
+    meta = json.loads(json.dumps(contents.meta))
+    del meta["models"][1]["fit"]["frozen"]["priors"][-1]
+    storage.save(path, Contents(contents.kind, meta, contents.arrays, contents.table))
+    with pytest.raises(sr.FileError, match="priors of other parameters"):
+        sr.Synthesizer.load(path)
+
+
+def test_text_that_is_no_text_is_a_file_error(tmp_path):
+    synthesizer, _ = mixed_synthesizer()
+    path = tmp_path / "s.nc"
+    synthesizer.save(path)
+    image = path.read_bytes()[: -len(storage._MARK) - storage._DIGEST]
+    image = image.replace("émoji".encode(), b"\xff\xfemoji")
+    path.write_bytes(image + storage._MARK + storage._digest(image))
+    with pytest.raises(sr.FileError, match="cannot be read") as caught:
+        sr.Synthesizer.load(path)
+    assert caught.value.__context__ is None
+
+
 def test_arrays_that_overlap_do_not_fill_the_memory(tmp_path):
     """A thousand variables that all say to be the same megabyte."""
     synthesizer, _ = two_gaussians()

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from helpers.mutations import mutations
 
@@ -240,6 +241,60 @@ def test_equal_values_of_parquet_are_counted(tmp_path, monkeypatch):
     assert len(read_table(tmp_path / "t.parquet", "T")) == 500_000
     monkeypatch.setenv("SYNRISK_MOST_BYTES", "1000000")
     refused(tmp_path, "t.parquet", content, "is too large")
+
+
+def varint(number):
+    """A whole number as the end of a Parquet file has it."""
+    number, raw = 2 * number, b""
+    while number > 127:
+        raw, number = raw + bytes([number & 127 | 128]), number >> 7
+    return raw + bytes([number])
+
+
+def test_parquet_that_says_to_hold_one_row_is_counted_by_its_parts(tmp_path, monkeypatch):
+    n = 3_000_000  # more than one group of rows, each of which tells its own number
+    pd.DataFrame({"x": np.zeros(n)}).to_parquet(tmp_path / "t.parquet")
+    content = (tmp_path / "t.parquet").read_bytes()
+    one = bytes([2 | 128, *[128] * (len(varint(n)) - 2), 0])
+    assert content.count(varint(n)) == 1
+    monkeypatch.setenv("SYNRISK_MOST_BYTES", "30000000")
+    refused(tmp_path, "t.parquet", content.replace(varint(n), one), "is too large")
+
+
+@pytest.mark.parametrize(
+    "values", [pa.array(["a" * 100_000] * 2_000), pa.array([["a" * 50] * 99] * 9)]
+)
+def test_long_texts_that_parquet_holds_once_are_counted(tmp_path, monkeypatch, values):
+    monkeypatch.setattr(frames, "_LITTLE_TEXT", 1_000)
+    pa.parquet.write_table(pa.table({"x": values}), tmp_path / "t.parquet")
+    content = (tmp_path / "t.parquet").read_bytes()
+    assert len(content) < 8_000
+    assert len(read_table(tmp_path / "t.parquet", "T")) == len(values)
+    monkeypatch.setenv("SYNRISK_MOST_BYTES", "5000")
+    refused(tmp_path, "t.parquet", content, "is too large")
+
+
+def test_text_of_parquet_that_is_no_text_is_refused(tmp_path):
+    values = pa.array(["female", "maleXY"] * 20)
+    pa.parquet.write_table(pa.table({"x": values, "y": range(40)}), tmp_path / "t.parquet")
+    content = (tmp_path / "t.parquet").read_bytes().replace(b"maleXY", b"male\xff\xfe")
+    refused(tmp_path, "t.parquet", content, "cannot be read as Parquet")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("t.csv.gz", gzip.compress(gzip.compress(as_csv()))),
+        ("t.csv.gz", gzip.compress(as_parquet())),
+        ("t.csv.gz", gzip.compress(gzip.decompress((R / "people.rds").read_bytes()))),
+        ("t.rds", gzip.compress((R / "people.rds").read_bytes())),
+        ("t.rds", as_csv()),
+        ("t.csv", (R / "people.rds").read_bytes()),
+        ("t.parquet", gzip.compress(as_csv())),
+    ],
+)
+def test_a_file_within_another_is_refused(tmp_path, name, content):
+    refused(tmp_path, name, content, "cannot be read|cut short|cannot be unpacked")
 
 
 def test_the_limit_is_two_gibibytes_or_what_the_environment_says(monkeypatch):

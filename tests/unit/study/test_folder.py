@@ -396,3 +396,39 @@ def test_an_ignored_interruption_stays_ignored():
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@POSIX
+@pytest.mark.parametrize("swapped", ["link", "folder"])
+def test_a_folder_that_is_put_in_the_place_of_the_hidden_one_gets_nothing_that_can_be_read(
+    tmp_path, swapped
+):
+    """Somebody who may write to the output folder swaps it while a run writes."""
+    theirs = tmp_path / "theirs"
+    theirs.mkdir(mode=0o777)
+    before = os.umask(0o000)
+    try:
+        with writing(tmp_path / "out", ["one.csv"]) as staging:
+            staging.inside.rename(staging.folder / "away")
+            if swapped == "link":
+                staging.inside.symlink_to(theirs)
+            else:
+                staging.inside.mkdir()
+            staging.write_text("one.csv", "confidential")
+            assert staging.path("one.csv").stat().st_mode & 0o077 == 0
+            with pytest.raises(sr.FileError, match="was moved or replaced"):
+                staging.commit({})
+    finally:
+        os.umask(before)
+    assert not (tmp_path / "out" / "one.csv").exists()
+
+
+@POSIX
+def test_a_link_in_the_place_of_a_file_that_is_to_be_made_is_not_written_through(tmp_path):
+    mine = tmp_path / "mine"
+    mine.write_text("mine", encoding="utf-8")
+    with writing(tmp_path / "out", ["one.csv"]) as staging:
+        staging.path("one.csv").symlink_to(mine)
+        with pytest.raises(FileExistsError):
+            staging.write_text("one.csv", "confidential")
+    assert mine.read_text(encoding="utf-8") == "mine"

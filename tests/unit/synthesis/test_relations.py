@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from synrisk.synthesis import relations
 from synrisk.synthesis.flexible_prediction import flexible_relations
 from synrisk.synthesis.relations import Beside, Hidden, exact_relations
 
@@ -147,3 +148,21 @@ def test_trees_see_what_is_no_combination():
     (relation,) = flexible_relations(hidden, beside)
     assert relation.refused
     assert relation.columns == ("angle",)
+
+
+@pytest.mark.parametrize("huge", [1e200, 1.7e308, -1e308])
+def test_values_that_numbers_can_hardly_hold_do_not_stop_the_search(huge):
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 100))
+    x[3] = huge
+    for values, beside in ((y, x), (x, y), (x, x * 0.5)):
+        guess = relations._predict(beside[:80, None], values[:80], beside[80:, None])
+        assert guess.shape == (20,)
+
+
+def test_trees_take_values_that_single_precision_cannot_hold():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 100))
+    x[3], x[4] = 1e300, -np.inf
+    hidden = Hidden.of("y", y, is_factor=False)
+    assert not flexible_relations([hidden], Beside({"x": x}, {}))

@@ -547,6 +547,29 @@ class TestTheResult:
         with pytest.raises(sr.FileError, match="lacks a part"):
             sr.Utility.from_json({"n_records": 3})
 
+    @pytest.mark.parametrize(
+        ("table", "column", "value"),
+        [
+            ("marginals", "synthesized", None),
+            ("marginals", "variable", [1]),
+            ("intervals", "rule", {}),
+            ("pairs", "by_chance", [10**400]),
+            ("propensity", "n_parameters", ["x"]),
+            ("notes", None, [1]),
+            ("parameters", None, "none"),
+        ],
+    )
+    def test_a_part_that_somebody_changed_is_a_file_error(self, table, column, value):
+        stored = sr.utility(sample(60, 1), sample(60, 2)).to_json()
+        holder, key = (stored, table) if column is None else (stored[table], column)
+        if value is None:
+            del holder[key]
+        else:
+            holder[key] = value
+        with pytest.raises(sr.FileError, match="lacks a part") as caught:
+            sr.Utility.from_json(stored)
+        assert caught.value.__context__ is None
+
     def test_no_value_of_a_record_is_told(self):
         own = sample(300, 1)
         own.loc[17, "y"] = 8642.1357

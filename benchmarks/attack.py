@@ -1,0 +1,141 @@
+"""Damaged and hostile inputs for everything that reads: nothing but a result or a SynriskError.
+
+``python benchmarks/attack.py --minutes 60`` tries as many as there is time for, in processes of
+their own, two at a time: CSV, Parquet, files of R, saved results, studies, criteria, manifests,
+draws, formulas, names, options. Whatever ends a process, takes more than 30 s or 2 GB, raises
+anything else than a SynriskError or shows a value of the data is told, with the command that tries
+the same input again, and the exit code is 1. See tests/helpers/attacks.py.
+
+``--only interruptions`` kills 40 runs of a study at random moments, interrupts 40, lets the disk be
+full at 40 places, begins two at once and writes to a folder that is read-only: nothing is lost, and
+the next run gives what it should. See tests/helpers/interruptions.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+from helpers import interruptions
+from helpers.attack_workers import Tally, attack
+from helpers.attacks import ATTACKS
+
+_SLICE = 60.0  # seconds of one reader at a time
+_INTERRUPTIONS = "interruptions"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Attack, print a table, and return how many problems were found, 1 at most."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--minutes", type=float, default=10.0, help="how long")
+    parser.add_argument("--seed", type=int, default=None, help="of all inputs; else a new one")
+    parser.add_argument(
+        "--only", action="append", choices=(*ATTACKS, _INTERRUPTIONS), help="a reader"
+    )
+    parser.add_argument("--input", type=int, default=None, help="one input of that reader")
+    parser.add_argument("--processes", type=int, default=2, help="at a time")
+    parser.add_argument("--times", type=int, default=40, help="of each kind of interruption")
+    options = parser.parse_args(arguments)
+    seed = secrets.randbits(32) if options.seed is None else options.seed
+    readers = options.only or list(ATTACKS)
+    print(f"seed {seed}", flush=True)
+    if readers == [_INTERRUPTIONS]:
+        return _interrupt(seed, options.times)
+    tallies = {reader: Tally(next_number=options.input or 0) for reader in readers}
+    if options.input is not None:
+        attack(readers[0], seed, tallies[readers[0]], seconds=600, inputs=1)
+    else:
+        _attack_all(readers, seed, tallies, 60 * options.minutes, options.processes)
+    return _tell(tallies)
+
+
+def _attack_all(
+    readers: Sequence[str], seed: int, tallies: dict[str, Tally], seconds: float, n: int
+) -> None:
+    """Give every reader the same time, in turns."""
+    end = time.monotonic() + seconds
+    turns = max(1, round(seconds * n / (len(readers) * _SLICE)))
+    each = seconds * n / (len(readers) * turns)
+    with ThreadPoolExecutor(n) as pool:
+        for turn in range(turns):
+            list(pool.map(lambda reader: _turn(reader, seed, tallies[reader], each), readers))
+            n_inputs = sum(one.n for one in tallies.values())
+            n_problems = sum(len(one.problems) for one in tallies.values())
+            left = max(0.0, end - time.monotonic()) / 60
+            print(
+                f"turn {turn + 1} of {turns}: {n_inputs:,} inputs, {n_problems} problems, "
+                f"{left:.1f} minutes left",
+                flush=True,
+            )
+
+
+def _turn(reader: str, seed: int, tally: Tally, seconds: float) -> None:
+    n_known = len(tally.problems)
+    attack(reader, seed, tally, seconds=seconds)
+    for problem in tally.problems[n_known:]:
+        print(f"PROBLEM {problem}", flush=True)
+
+
+def _tell(tallies: dict[str, Tally]) -> int:
+    heading = ("reader", "inputs", "taken", "refused", "problems", "slowest", "largest")
+    print("{:<20}{:>8}{:>8}{:>9}{:>10}{:>10}{:>10}".format(*heading))
+    for reader, tally in tallies.items():
+        print(
+            f"{reader:<20}{tally.n:>8,}{tally.outcomes['taken']:>8,}"
+            f"{tally.outcomes['refused']:>9,}{len(tally.problems):>10,}"
+            f"{tally.slowest:>8.1f} s{tally.largest / 1e9:>7.1f} GB"
+        )
+    problems = [problem for tally in tallies.values() for problem in tally.problems]
+    print(f"{sum(tally.n for tally in tallies.values()):,} inputs, {len(problems):,} problems")
+    for problem in problems:
+        print(problem)
+    return int(bool(problems))
+
+
+def _interrupt(seed: int, times: int) -> int:
+    """Try every kind of interruption; return 1 if something was lost, else 0."""
+    n_failed = 0
+    for name, attempt in _kinds(np.random.default_rng(seed), times):
+        try:
+            print(f"{name}: {attempt()}", flush=True)
+        except Exception:
+            n_failed += 1
+            print(f"PROBLEM {name}: {traceback.format_exc()}", flush=True)
+    print(f"{n_failed} problems")
+    return int(n_failed > 0)
+
+
+def _kinds(rng: np.random.Generator, times: int) -> Iterator[tuple[str, Callable[[], str]]]:
+    with tempfile.TemporaryDirectory(prefix="attack-") as folder:
+        bench = interruptions.Bench(Path(folder))
+        for name, number in (("kill -9", signal.SIGKILL), ("Ctrl-C", signal.SIGINT)):
+            for _ in range(times):
+                yield name, partial(interruptions.stop_at_random, bench, rng, number)
+        for k in range(times):
+            yield "no larger file", partial(interruptions.limit_files, bench, k / times)
+        for _ in range(max(1, times // 10)):
+            yield "two at once", partial(interruptions.run_two_at_once, bench, rng)
+        yield "read-only", partial(interruptions.run_into_read_only, bench)
+    if not interruptions.can_mount():
+        print("No full disk: nobody but root can mount a small one, nor root in some containers.")
+        return
+    for k in range(times):
+        with tempfile.TemporaryDirectory(prefix="attack-") as folder:
+            yield "full disk", partial(interruptions.fill_disk, Path(folder), k / times)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

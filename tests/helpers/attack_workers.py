@@ -1,0 +1,284 @@
+"""Attacks in processes of their own, so that a crash, a hang or a full memory is seen and told.
+
+``python -m helpers.attack_workers READER SEED FIRST FOLDER`` makes inputs from the number FIRST on
+until it is ended, and tells by the pipe on file 3 which it begins and what came of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import json
+import logging
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+MOST_SECONDS = 30.0  # of computing; a machine that does other things too is slower
+MOST_MINUTES_WAITING = 3.0  # for a process that computes nothing
+MOST_BYTES = 2 * 10**9
+_SLACK = 2 * 10**9  # beyond which a process is ended at once
+_PIPE = 3
+
+
+@dataclass
+class Tally:
+    """What came of the inputs of one reader."""
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+    slowest: float = 0.0
+    largest: int = 0
+    next_number: int = 0
+
+    @property
+    def n(self) -> int:
+        """How many inputs there were."""
+        return self.outcomes.total()
+
+
+def attack(
+    reader: str, seed: int, tally: Tally, *, seconds: float, inputs: int | None = None
+) -> None:
+    """Make inputs for a reader and give them to it, in processes that may die of them.
+
+    Parameters
+    ----------
+    reader
+        A name of `attacks.ATTACKS`.
+    seed
+        Of all inputs, with their numbers.
+    tally
+        Filled; the next input has the number that it tells.
+    seconds
+        How long; an input that has begun is waited for.
+    inputs
+        How many at most.
+    """
+    last = None if inputs is None else tally.next_number + inputs
+    while seconds > 0 and (last is None or tally.next_number < last):
+        with tempfile.TemporaryDirectory(prefix="attack-") as folder:
+            seconds -= _watch(reader, seed, tally, Path(folder), seconds, last)
+
+
+def _watch(
+    reader: str, seed: int, tally: Tally, folder: Path, seconds: float, last: int | None
+) -> float:
+    """Follow one process until the time is over or it ends by itself, which it should not.
+
+    Return how long it took from the first input on.
+    """
+    read, write = os.pipe()
+    with (folder / "errors").open("wb") as errors:
+        process = subprocess.Popen(
+            [
+                sys.executable, "-m", "helpers.attack_workers",
+                reader, str(seed), str(tally.next_number), str(folder), str(write),
+            ],
+            stdout=errors, stderr=errors, stdin=subprocess.DEVNULL, pass_fds=(write,),
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+        )  # fmt: skip
+    os.close(write)
+    number: int | None = None  # of the input that is being tried
+    begun, how = float("inf"), ""  # preparations are not counted
+    with os.fdopen(read, "rb", buffering=0) as pipe:
+        waiting, n_computed, since = b"", 0.0, time.monotonic()
+        while True:
+            if select.select([pipe], [], [], 0.1)[0]:
+                piece = pipe.read(1 << 16)
+                if not piece:
+                    break
+                *lines, waiting = (waiting + piece).split(b"\n")
+                for line in lines:
+                    told = json.loads(line)
+                    number = _note(told, reader, seed, tally)
+                    begun = min(begun, time.monotonic())
+                    n_computed, since = _seconds_of(process.pid), time.monotonic()
+            is_over = time.monotonic() > begun + seconds
+            if (is_over and number is None) or (last is not None and tally.next_number >= last):
+                number = None
+                break
+            how = _too_much(process.pid, n_computed, since) if number is not None else ""
+            if how:
+                break
+    if how:
+        process.send_signal(signal.SIGABRT)  # it tells where it is
+        time.sleep(1.0)
+    process.kill()
+    code = process.wait()
+    if number is not None or code not in (0, -9):
+        said = (folder / "errors").read_bytes()[-6_000:].decode(errors="replace")
+        how = f"{how or f'the process ended with {code}'}: {said}"
+        if number is None:
+            raise RuntimeError(f"{reader}: the attack itself failed: {said}")
+        tally.outcomes["crashed"] += 1
+        tally.problems.append(f"{_again(reader, seed, number)}: {how}")
+        tally.next_number = number + 1
+    return time.monotonic() - begun
+
+
+def _again(reader: str, seed: int, number: int) -> str:
+    return f"--only {reader!r} --seed {seed} --input {number}"
+
+
+def _note(told: dict[str, Any], reader: str, seed: int, tally: Tally) -> int | None:
+    """Write down what a process tells; return the number of the input that it has begun."""
+    if "outcome" not in told:
+        return int(told["number"])
+    problems = list(told["problems"])
+    tally.largest = max(tally.largest, told["bytes"])
+    tally.slowest = max(tally.slowest, told["seconds"])
+    if told["bytes"] > MOST_BYTES:
+        problems.append(f"{told['bytes'] / 1e9:.1f} GB of memory")
+    tally.outcomes[told["outcome"]] += 1
+    tally.problems += [f"{_again(reader, seed, told['number'])}: {one}" for one in problems]
+    tally.next_number = told["number"] + 1
+    return None
+
+
+def _too_much(pid: int, n_computed: float, since: float) -> str:
+    """Tell whether a process computes or waits for too long, or takes too much memory."""
+    if _seconds_of(pid) - n_computed > MOST_SECONDS:
+        return f"more than {MOST_SECONDS:.0f} s"
+    if time.monotonic() - since > 60 * MOST_MINUTES_WAITING:
+        return "it waits without end"
+    n_bytes = _memory_of(pid, "VmRSS")
+    return f"{n_bytes / 1e9:.1f} GB of memory" if n_bytes > MOST_BYTES + _SLACK else ""
+
+
+def _seconds_of(pid: int) -> float:
+    """Return how long a process has computed."""
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        words = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+    return time.monotonic()
+
+
+def _memory_of(pid: int | str, which: str) -> int:
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
+            if line.startswith(which):
+                return 1024 * int(line.split()[1])
+    return 0
+
+
+# -- within a process -----------------------------------------------------------------------------
+class _Heard(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.said.append(record.getMessage())
+
+
+@contextlib.contextmanager
+def _heard(file: Path) -> Iterator[list[str]]:
+    """Yield a list that holds afterwards what was printed, logged and warned of."""
+    said: list[str] = []
+    listener = _Heard()
+    logging.getLogger().addHandler(listener)
+    kept = [os.dup(1), os.dup(2)]
+    number = os.open(file, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        for which in (1, 2):
+            os.dup2(number, which)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield said
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        for which, was in zip((1, 2), kept, strict=True):
+            os.dup2(was, which)
+            os.close(was)
+        os.close(number)
+        logging.getLogger().removeHandler(listener)
+        said += [file.read_bytes().decode(errors="replace"), *listener.said]
+        said += [str(one.message) for one in caught]
+
+
+def try_one(reader: str, seed: int, number: int, good: Any, folder: Path) -> tuple[str, list[str]]:
+    """Make one input, give it to its reader, and return what came of it and what is wrong."""
+    import numpy as np
+
+    import synrisk as sr
+    from helpers.attacks import ATTACKS, Case, Marks, people, said_by
+
+    own = folder / "input"
+    shutil.rmtree(own, ignore_errors=True)
+    own.mkdir()
+    rng = np.random.default_rng([seed, zlib.crc32(reader.encode()), number])
+    case = Case(rng, own, good)
+    outcome, problems = "taken", []
+    with _heard(folder / "said") as said:
+        try:
+            ATTACKS[reader].attempt(case)
+            outcome = "refused" if case.is_refused else outcome
+        except sr.SynriskError as error:
+            outcome = "refused"
+            said += said_by(error)
+        except Exception as error:
+            place = str(Path(sr.__file__).parent)
+            trace = traceback.extract_tb(error.__traceback__)
+            ours = [one for one in trace if one.filename.startswith(place)]
+            outcome = "raw exception" if ours else "not made"  # such as a name that pandas refuses
+            problems += [
+                f"{type(error).__name__} at {Path(one.filename).name}:{one.lineno} ({one.name}): "
+                f"{str(error)[:200]}"
+                for one in ours[-1:]
+            ]
+    problems += case.problems
+    marks = Marks(people())
+    for text in (*said, *case.said):
+        if found := marks.found(text):
+            at = text.find(found)
+            problems.append(f"a marked value ({found}): {text[max(0, at - 150) : at + 60]!r}")
+            break
+    return outcome, problems
+
+
+def _work(reader: str, seed: int, first: int, folder: Path, pipe: int) -> None:
+    from helpers.attacks import ATTACKS
+
+    faulthandler.enable(os.fdopen(os.dup(2), "wb"))
+    place = folder / "good"
+    place.mkdir()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        good = ATTACKS[reader].prepare(place)
+    number = first
+    while True:
+        os.write(pipe, json.dumps({"number": number}).encode() + b"\n")
+        with contextlib.suppress(OSError):  # begin to measure the memory anew
+            Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
+        begun = time.process_time()
+        outcome, problems = try_one(reader, seed, number, good, folder)
+        told = {
+            "number": number,
+            "outcome": outcome,
+            "problems": problems,
+            "seconds": time.process_time() - begun,
+            "bytes": _memory_of("self", "VmHWM"),
+        }
+        os.write(pipe, json.dumps(told).encode() + b"\n")
+        number += 1
+
+
+if __name__ == "__main__":
+    reader, seed, first, folder, pipe = sys.argv[1:]
+    _work(reader, int(seed), int(first), Path(folder), int(pipe))

@@ -1,0 +1,278 @@
+"""Runs that end where nobody expects it: killed, interrupted, on a full disk, two at once.
+
+After each, what an earlier run wrote is there, or the new run's files are, all of them and whole;
+nothing else is left once the next run has been, and that one gives what it should.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from helpers.studies import SEED_LINE, STUDY, as_json, study_in, synrisk, table
+
+# A shell that runs jobs in the background has them ignore Ctrl-C; these must not.
+CODE = (
+    "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from synrisk_command import main; main()"
+)
+INTERRUPTED = "synrisk: Interrupted; no file was left half-written.\n"
+_JUDGED = (0, 1, 3)
+_LONGEST = 120.0  # seconds that a process is waited for
+# As on a full disk, where none can be made: no file may grow beyond a size.
+_LIMITED = (
+    "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+    "most = int(sys.argv.pop(1)); "
+    "resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY)); "
+    "from synrisk_command import main; main()"
+)
+
+Moment = tuple[Callable[[Path], bool], float]
+
+
+def made(name: str) -> Callable[[Path], bool]:
+    """A file that is being made, in the hidden folder."""
+    return lambda out: any(out.glob(f".synrisk-*/{name}"))
+
+
+def placed(name: str) -> Callable[[Path], bool]:
+    """A file that is in its place, and was not there before."""
+    return lambda out: (out / name).exists()
+
+
+def start(path: Path, code: str = CODE, *before: str) -> subprocess.Popen[str]:
+    """Begin a run."""
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *before, "run", str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def interrupt(
+    process: subprocess.Popen[str], out: Path, moment: Moment, number: int = signal.SIGINT
+) -> tuple[int, str]:
+    """Send a signal as soon as a moment is seen; return how the process ended."""
+    seen, delay = moment
+    deadline = time.monotonic() + _LONGEST
+    while process.poll() is None and not seen(out):
+        assert time.monotonic() < deadline
+        time.sleep(0.0005)
+    time.sleep(delay)
+    process.send_signal(number)
+    _, words = process.communicate(timeout=_LONGEST)
+    return process.returncode, words
+
+
+def digests(out: Path) -> dict[str, str]:
+    """Return the digests of a folder's files but for the manifest, hidden ones too."""
+    return {
+        file.name: hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else "a folder"
+        for file in out.iterdir()
+        if file.name != "manifest.json"
+    }
+
+
+def check_whole(out: Path) -> None:
+    """Every file that the manifest names is there and whole, and there is nothing else."""
+    manifest = as_json(out / "manifest.json")
+    assert manifest["complete"]
+    assert digests(out) == manifest["outputs"]
+
+
+class Bench:
+    """A study that is run again and again, and what its results should be.
+
+    Parameters
+    ----------
+    folder
+        Where the study, its data and its results are.
+    output
+        Where the results go, if elsewhere.
+
+    Attributes
+    ----------
+    results
+        The digests of its tables.
+    seconds
+        How long a run takes.
+    """
+
+    def __init__(self, folder: Path, output: Path | None = None) -> None:
+        self.out = folder / "out" if output is None else output
+        text = STUDY if output is None else STUDY.replace('"out"', f'"{output.as_posix()}"')
+        self.path = study_in(folder, text, table(200))
+        self.results, self._text = self.rerun(), text  # the first run compiles
+        begun = time.monotonic()
+        self.check_next_run()
+        self.seconds = time.monotonic() - begun
+
+    def rerun(self) -> dict[str, str]:
+        """Run the study to its end, and return what it gives."""
+        done = synrisk("run", self.path, "-q")
+        assert done.exit_code in _JUDGED, done.output
+        check_whole(self.out)
+        return {name: digest for name, digest in digests(self.out).items() if name.endswith(".csv")}
+
+    def change(self, rng: np.random.Generator) -> None:
+        """Let the next run give other results, so that old and new are told apart."""
+        other = f"seed = {int(rng.integers(2**60, 2**61))}\n"
+        self.path.write_text(self._text.replace(SEED_LINE, other), encoding="utf-8")
+
+    def check_next_run(self) -> None:
+        """The next run of the first study gives what it did at first, and nothing else is left."""
+        self.path.write_text(self._text, encoding="utf-8")
+        assert self.rerun() == self.results
+
+
+def stop_at_random(bench: Bench, rng: np.random.Generator, number: int) -> str:
+    """Send a signal at any moment of a run over earlier results; return when that was."""
+    before = digests(bench.out)
+    bench.change(rng)
+    delay = float(rng.uniform(0.0, 1.1 * bench.seconds))
+    code, words = interrupt(start(bench.path), bench.out, (made(""), delay), number)
+    if number == signal.SIGKILL:
+        assert code in (-number, *_JUDGED)
+        _check_old_or_new(bench.out, before)
+    else:
+        assert code in (130, *_JUDGED), (code, words)
+        assert words == INTERRUPTED if code == 130 else not words
+        check_whole(bench.out)
+        assert code != 130 or digests(bench.out) == before
+    bench.check_next_run()
+    return f"after {delay:.2f} s: {'done' if code in _JUDGED else 'stopped'}"
+
+
+def _check_old_or_new(out: Path, before: dict[str, str]) -> None:
+    """Each file is what the manifest says, or what it was before."""
+    manifest = as_json(out / "manifest.json")
+    found = {n: d for n, d in digests(out).items() if not n.startswith(".synrisk-")}
+    if manifest["complete"]:
+        assert found == manifest["outputs"]
+    for name, digest in found.items():
+        assert digest in (manifest["outputs"].get(name), before.get(name))
+
+
+@contextlib.contextmanager
+def small_disk(n_bytes: int) -> Iterator[Path]:
+    """Yield a folder on a disk of that size; raise OSError where none can be made."""
+    with tempfile.TemporaryDirectory(prefix="disk-") as folder:
+        _mount("-t", "tmpfs", "-o", f"size={n_bytes},mode=0700", "none", folder)
+        try:
+            yield Path(folder)
+        finally:
+            _unmount(folder)
+
+
+def _mount(*arguments: str) -> None:
+    program = shutil.which("mount")
+    if program is None:
+        raise OSError("nothing can be mounted here: there is no mount")
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise OSError(f"nothing can be mounted here: {done.stderr.strip()}")
+
+
+def _unmount(folder: str) -> None:
+    subprocess.run([shutil.which("umount") or "umount", "--lazy", folder], check=False)
+
+
+def can_mount() -> bool:
+    """Tell whether a small disk can be made: by root, and not in every container."""
+    with contextlib.suppress(OSError), small_disk(1 << 20):
+        return True
+    return False
+
+
+def fill_disk(folder: Path, share: float) -> str:
+    """Run on a disk that holds an earlier run, and a share of what the next one needs besides."""
+    with tempfile.TemporaryDirectory(dir=folder) as plain:
+        needed = _n_bytes(Bench(Path(plain)).out)
+    with small_disk(int((1.25 + share) * needed) + (1 << 14)) as disk:
+        bench = Bench(folder, disk / "out")
+        code = _run_short_of_room(bench, start(bench.path))
+    return f"{share:.2f} of the room: exit code {code}"
+
+
+def limit_files(bench: Bench, share: float) -> str:
+    """Run where no file may be larger than a share of the largest one."""
+    most = int(share * max(file.stat().st_size for file in bench.out.iterdir()))
+    code = _run_short_of_room(bench, start(bench.path, _LIMITED, str(most)))
+    bench.check_next_run()
+    return f"files up to {most:,} bytes: exit code {code}"
+
+
+def _run_short_of_room(bench: Bench, process: subprocess.Popen[str]) -> int:
+    before = digests(bench.out)
+    _, words = process.communicate(timeout=_LONGEST)
+    code = process.returncode
+    assert code in (2, *_JUDGED), (code, words)
+    if code == 2:
+        assert words.count("\n") == 1, words
+        assert "space" in words or "too large" in words, words
+        assert digests(bench.out) == before
+    check_whole(bench.out)
+    return code
+
+
+def _n_bytes(folder: Path) -> int:
+    """Return the room that a folder's files take, in pages."""
+    return sum(-(-file.stat().st_size // 4096) * 4096 for file in folder.iterdir())
+
+
+def run_two_at_once(bench: Bench, rng: np.random.Generator) -> str:
+    """Begin two runs within a moment; one of them has the folder."""
+    first = start(bench.path)
+    time.sleep(float(rng.uniform(0.0, 0.3)))
+    second = start(bench.path)
+    words = [process.communicate(timeout=_LONGEST)[1] for process in (first, second)]
+    codes = [process.returncode for process in (first, second)]
+    assert any(code in _JUDGED for code in codes), words
+    for code, said in zip(codes, words, strict=True):
+        assert code in _JUDGED or "Another run is writing to the folder" in said, said
+    bench.check_next_run()
+    return f"exit codes {codes}"
+
+
+@contextlib.contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    """Make a folder read-only: by its mode, or by a mount for root, whom no mode stops."""
+    if os.geteuid():
+        folder.chmod(0o500)
+        try:
+            yield
+        finally:
+            folder.chmod(0o700)
+        return
+    _mount("--bind", str(folder), str(folder))
+    try:
+        _mount("-o", "remount,ro,bind", str(folder))
+        yield
+    finally:
+        _unmount(str(folder))
+
+
+def run_into_read_only(bench: Bench) -> str:
+    """Run into a folder that cannot be written; all stays as it is."""
+    before = digests(bench.out)
+    with read_only(bench.out):
+        for command in (("run", bench.path), ("report", bench.out)):
+            done: Any = synrisk(*command)
+            assert done.exit_code == 2, done.output
+            assert "cannot be written" in done.stderr, done.stderr
+            assert digests(bench.out) == before
+    bench.check_next_run()
+    return "refused"
