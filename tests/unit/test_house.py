@@ -9,7 +9,7 @@ import pytest
 import synrisk
 
 ROOMS = (
-    "base", "data", "models", "core", "fitting", "synthesis", "risk", "verdict", "plots", "utility",
+    "base", "data", "models", "core", "fitting", "synthesis", "risk", "audit", "verdict", "plots", "utility",
     "report", "assessment", "study",
 )  # fmt: skip
 ROOT = Path(synrisk.__file__).parent

@@ -5,12 +5,15 @@ Arrays in, arrays out: neither models nor labels.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 from scipy.spatial import cKDTree
 
 from synrisk.base.arrays import FloatArray, IntArray
+
+NumericArray: TypeAlias = npt.NDArray[Any]
 
 N_AROUND = 5  # rows, of which the first is compared with the volume that the next one bounds
 _APART = 1e6  # between cells, in units of the spread of all points
@@ -87,12 +90,14 @@ def neighbours(
     return Neighbours(distance, row, (distance < 0.5 * _APART).sum(axis=1))
 
 
-def common_cells(records: FloatArray, rows: FloatArray) -> tuple[IntArray, IntArray]:
-    """Return a number for each record and row, the same where all of its codes are."""
-    both = np.concatenate([records, rows]).astype(np.int64)
-    _, cell = np.unique(both, axis=0, return_inverse=True)
-    cell = cell.ravel().astype(np.int64)
-    return cell[: len(records)], cell[len(records) :]
+def common_cells(records: NumericArray, rows: NumericArray) -> tuple[IntArray, IntArray]:
+    """Return a number for each record and row, the same where all of its columns are."""
+    both = np.concatenate([records, rows])
+    cell = np.zeros(len(both), dtype=np.int64)
+    for column in both.T:
+        codes = np.unique(column, return_inverse=True)[1]
+        cell = np.unique(cell * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1]
+    return cell[: len(records)].astype(np.int64), cell[len(records) :].astype(np.int64)
 
 
 def whitening(points: FloatArray) -> FloatArray:

@@ -1,0 +1,168 @@
+"""What a release teaches about one column of each person beyond what other people teach.
+
+before: what somebody believes of the person's value who knows the other columns and all other
+people. after: the same with the release in hand, where the row nearest to the person is trusted as
+far as such rows have told the truth of others, and more often than other people's records do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from synrisk.audit.half_samples import Intervals, Predicted, Table, predicted
+from synrisk.audit.known_values import N_CLASSES, Known, Nearest, nearest
+from synrisk.audit.trust import trust
+from synrisk.base.arrays import FloatArray
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class People:
+    """Some people: what is known of them, and the value of one column.
+
+    Attributes
+    ----------
+    known
+        By which rows are near.
+    given
+        The same as trees take it.
+    value
+        Of the column.
+    """
+
+    known: Known
+    given: FloatArray
+    value: FloatArray
+
+    @property
+    def table(self) -> Table:
+        """Predictors and value."""
+        return Table(self.given, self.value)
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Learnt:
+    """The probability of each person's true value, without the release and with it.
+
+    Attributes
+    ----------
+    before, after
+        By whoever knows all other people, without the release and with it.
+    before_error, gain_error
+        Standard errors of `before`, and of the difference.
+    alone
+        By whoever has the release alone.
+    """
+
+    SHAPES: ClassVar = dict.fromkeys(
+        ("before", "after", "before_error", "gain_error", "alone"), ("record",)
+    )
+    before: FloatArray
+    after: FloatArray
+    before_error: FloatArray
+    gain_error: FloatArray
+    alone: FloatArray
+
+    @property
+    def gain(self) -> FloatArray:
+        """What the release adds."""
+        return self.after - self.before
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Lesson:
+    """What was learnt about one column: of the people in the file, and of others.
+
+    Attributes
+    ----------
+    people
+        Of the confidential file.
+    others
+        Who were not in it; None where nobody is known who was not.
+    """
+
+    people: Learnt
+    others: Learnt | None
+
+
+def learn(
+    people: People,
+    rows: People,
+    intervals: Intervals,
+    seed: int,
+    name: str,
+    others: tuple[People, Intervals] | None = None,
+) -> Lesson:
+    """Return what a release teaches about a column.
+
+    Parameters
+    ----------
+    people
+        The confidential records.
+    rows
+        Those of the release.
+    intervals
+        What counts as each record's truth.
+    seed, name
+        Of the random numbers: the user's, and the column.
+    others
+        People who were not in the file, and what counts as their truth.
+    """
+    base = predicted(people.table, people.given, intervals, seed, name, own=True)
+    alone = _alone(rows, people, intervals, seed, name)
+    of_people = nearest(people.known, people.known, own=True)
+    of_rows = nearest(people.known, rows.known)
+    told = _told(of_people, people.value, intervals)
+    usual = trust(base.probability, told, of_people.classes, N_CLASSES)
+    before = _mixed(base.probability, usual.weight, told)
+    before_error = (1.0 - usual.weight) * base.error
+    told = _told(of_rows, rows.value, intervals)
+    more = trust(before, told, of_rows.classes, N_CLASSES, usual.by_class)
+    after = _mixed(before, more.weight, told)
+    error = np.hypot(more.error * (told - before), more.weight * before_error)
+    learnt = Learnt(before, after, before_error, error, alone.probability)
+    if others is None:
+        return Lesson(learnt, None)
+    weights = usual.by_class, more.by_class
+    return Lesson(learnt, _of_others(people, rows, *others, seed, name, weights))
+
+
+def _of_others(
+    people: People,
+    rows: People,
+    others: People,
+    intervals: Intervals,
+    seed: int,
+    name: str,
+    weights: tuple[FloatArray, FloatArray],
+) -> Learnt:
+    """Return the same numbers of people who were not in the file, by the same weights."""
+    base = predicted(people.table, others.given, intervals, seed, name, own=False)
+    alone = _alone(rows, others, intervals, seed, name)
+    usual, more = weights
+    of_people, of_rows = nearest(others.known, people.known), nearest(others.known, rows.known)
+    weight, told = usual[of_people.classes], _told(of_people, people.value, intervals)
+    before = _mixed(base.probability, weight, told)
+    before_error = (1.0 - weight) * base.error
+    weight, told = more[of_rows.classes], _told(of_rows, rows.value, intervals)
+    after = _mixed(before, weight, told)
+    return Learnt(before, after, before_error, weight * before_error, alone.probability)
+
+
+def _alone(rows: People, of: People, intervals: Intervals, seed: int, name: str) -> Predicted:
+    """Return what the release alone tells, by as many rows as there are people."""
+    n_rows = min(len(rows), len(of))
+    return predicted(rows.table, of.given, intervals, seed, name, own=False, n_rows=n_rows)
+
+
+def _told(near: Nearest, values: FloatArray, intervals: Intervals) -> FloatArray:
+    return near.told(values, intervals.low, intervals.high)
+
+
+def _mixed(believed: FloatArray, weight: FloatArray, told: FloatArray) -> FloatArray:
+    return np.asarray(believed + weight * (told - believed))
