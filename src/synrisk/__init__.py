@@ -2,7 +2,9 @@
 
 from synrisk.assessment.attribute_result import AttributeRisk
 from synrisk.assessment.attribute_risk import attribute_risk
+from synrisk.assessment.audit_result import Audit
 from synrisk.assessment.comparison import Comparison, compare
+from synrisk.assessment.two_file_audit import audit
 from synrisk.base.errors import (
     DataError,
     DisclosureError,
@@ -47,6 +49,7 @@ __all__ = [
     "Additive",
     "AllLevels",
     "AttributeRisk",
+    "Audit",
     "Comparison",
     "Conjugate",
     "Criteria",
@@ -82,6 +85,7 @@ __all__ = [
     "Values",
     "Verdict",
     "attribute_risk",
+    "audit",
     "compare",
     "fit",
     "load_households",

@@ -32,13 +32,14 @@ FALSE_ALARMS = 0.001  # of honest releases
 FALSE_DISCOVERIES = 0.05  # of the people who are named, where there is an alarm
 _LEAST_IN_CELL = 20  # people on average
 _BY_CHANCE = 1e-15  # that a number of sixteen digits is another's
+_WHOLE_FROM = 10
+_ROUNDING = 1e-15
 _CONTRADICTED = 0.02  # the probability of as many near pairs among people
 
 Way: TypeAlias = Literal["values", "rows", "nearest"]
 
 _HOW = {
     "values": "have a number that the release repeats to the last digit",
-    "rows": "have a row in the release that agrees in every column",
     "nearest": "have a row too near to be so by chance",
 }
 
@@ -71,10 +72,26 @@ class Compared:
     @property
     def sentence(self) -> str:
         """What was found, in words."""
+        if self.way == "rows":
+            return (
+                f"In dataset {self.dataset}, {self.found:,} of {self.n_compared:,} pairs of rows "
+                "that agree in every column are of a person and a row of the release; by chance "
+                "at most half are."
+            )
         return (
             f"In dataset {self.dataset}, {self.found:,} of {self.n_compared:,} people compared "
-            f"{_HOW[self.way]}; chance gives about {self.expected:,.2g}."
+            f"{_HOW[self.way]}; chance gives about {about(self.expected)}."
         )
+
+
+def chance(p: float) -> str:
+    """Return a probability in words: what is smaller than rounding is told so."""
+    return f"{p:.2g}" if p >= _ROUNDING else f"below {_ROUNDING:g}"
+
+
+def about(number: float) -> str:
+    """Return a number of people that is expected: whole where it is large."""
+    return f"{number:,.0f}" if number >= _WHOLE_FROM else f"{number:.2g}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -239,8 +256,13 @@ class _Space:
         own, rows, at = self._spread_out(dataset, number, seed)
         cells = self._codes(self.files.people, self.positions), self._codes(dataset, at)
         found, n_dimensions = self._near(own, rows, common_cells(*cells))
-        p = found.probability(n_dimensions)
-        return Nearness(p, at[found.row[:, 0]], self.positions)
+        p, row = found.probability(n_dimensions), found.row[:, 0]
+        lone = np.flatnonzero(found.n_within < 2)
+        if len(lone) and self.cells:  # no other row of the cell tells how near is near
+            everywhere, _ = self._near(own, rows, None)
+            p[lone] = everywhere.probability(n_dimensions)[lone]
+            row[lone] = everywhere.row[lone, 0]
+        return Nearness(p, at[row], self.positions)
 
     def among_people(self, number: int, seed: int) -> Nearness:
         """Return how near each person's nearest other person is."""
@@ -255,7 +277,7 @@ class _Space:
         self,
         own: FloatArray,
         rows: FloatArray,
-        cells: tuple[IntArray, IntArray],
+        cells: tuple[IntArray, IntArray] | None,
         n_more: int = 0,
     ) -> tuple[Neighbours, int]:
         points, others = self._bent(own), self._bent(rows)

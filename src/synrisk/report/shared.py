@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from synrisk.core.measures import JOINT
+from synrisk.core.measures import JOINT, RecordMeasures
 from synrisk.report.facts import (
     Source,
     evaluated,
@@ -46,7 +46,7 @@ def collect_shared(
         "kind": "sharing",
         "date": today(),
         "verdict": None if source.verdict is None else told(source.verdict, sharing=True),
-        "gains": _gains(source),
+        "gains": gains_in_bands(drawn.measures),
         "evaluated": evaluated(source),
         "figures": [] if release is None else pictures_of_release(drawn, release),
         "intruder": intruder(source),
@@ -60,13 +60,12 @@ def collect_shared(
     return facts
 
 
-def _gains(source: Source) -> dict[str, str]:
+def gains_in_bands(measures: RecordMeasures) -> dict[str, str]:
     """Return the largest gain, of all variables together or of one, and how many have a large one.
 
     Both in bands, and not by variable: every band has ends that one record may lie at.
     """
-    measures = source.drawn.measures
-    all_gains = [measures[of, "gain"].value for of in (JOINT, *source.drawn.labels.names)]
+    all_gains = [measures[of, "gain"].value for of in (JOINT, *measures.variables)]
     gain = 100.0 * np.max(all_gains, axis=0)
     return {
         "largest": _points(float(gain.max())),

@@ -164,6 +164,22 @@ def _keeps(criteria: Criteria, measures: RecordMeasures) -> bool:
     return True
 
 
+@dataclass(frozen=True)
+class Words:
+    """What is limited, in words.
+
+    Attributes
+    ----------
+    kind
+        Of the variables.
+    joint
+        What the number of all of them is of.
+    """
+
+    kind: str = "synthesized"
+    joint: str = JOINT
+
+
 def judge(
     criteria: Criteria,
     measures: RecordMeasures,
@@ -195,6 +211,29 @@ def judge(
     rows
         What records are called.
     """
+    reasons, table = judge_limits(criteria, measures, labels, n_records, doubts, within, rows)
+    reasons.append(
+        _release_reason(checks, measures.variables, accept=criteria.unchecked_release == "accept")
+    )
+    if checks is not None and checks.as_is:
+        reasons.append(AsIsReason(PASSED, checks.as_is))
+    return Verdict(criteria, tuple(reasons), table, measures)
+
+
+def judge_limits(
+    criteria: Criteria,
+    measures: RecordMeasures,
+    labels: pd.Index[Any],
+    n_records: int,
+    doubts: Sequence[Doubt] = (),
+    within: Mapping[str, str] | None = None,
+    rows: str = CALLED,
+    words: Words = Words(),  # noqa: B008 - it is frozen
+) -> tuple[list[Reason], pd.DataFrame]:
+    """Return how each limit came out, and the records that exceed one or are undecided.
+
+    The parameters are those of `judge`, and what the measured columns are called.
+    """
     if not isinstance(criteria, Criteria):
         raise OptionError(
             f"verdict takes criteria, such as Criteria(probability=0.2); got {got(criteria)}."
@@ -204,8 +243,9 @@ def judge(
         for name in criteria.variables:
             if name not in variables:
                 raise OptionError(
-                    f"The criteria have limits on {name!r}, which is not synthesized."
-                    f"{nearest(name, variables)} The synthesized variables are {listed(variables)}."
+                    f"The criteria have limits on {name!r}, which is not {words.kind}."
+                    f"{nearest(name, variables)} The {words.kind} variables are "
+                    f"{listed(variables)}."
                 )
     reasons: list[Reason] = []
     states: dict[str, Any] = {}
@@ -231,18 +271,13 @@ def judge(
                 int(over.sum()),
                 {k: n for k, n in {**why, NOT_EVALUATED: n_records - len(labels)}.items() if n},
                 int((before & over).sum()),
-                alone if alone and of == JOINT else of,
+                words.joint if of == JOINT and not alone else alone or of,
                 (within or {}).get(of, ""),
                 rows,
             )
             reasons.append(reason)
-    reasons.append(
-        _release_reason(checks, variables, accept=criteria.unchecked_release == "accept")
-    )
-    if checks is not None and checks.as_is:
-        reasons.append(AsIsReason(PASSED, checks.as_is))
     table = pd.DataFrame(states, index=labels)
-    return Verdict(criteria, tuple(reasons), table[(table != "within").any(axis=1)], measures)
+    return reasons, table[(table != "within").any(axis=1)]
 
 
 def _is_alone(parts: Mapping[str, Criteria], measures: RecordMeasures) -> str | None:
