@@ -22,7 +22,7 @@ from synrisk.data.archive import intact, pack, unpack
 from synrisk.data.netcdf import Contents, load, save
 from synrisk.data.schema import Schema
 from synrisk.plots.of_audit import AuditPlots
-from synrisk.report.of_audit import AuditSource, Digest, write_audit_report
+from synrisk.report.audit_page import AuditSource, Digest, write_audit_report
 from synrisk.verdict.criteria import Criteria
 from synrisk.verdict.of_two_files import ASSUMED, judge_audit
 from synrisk.verdict.reasons import CALLED

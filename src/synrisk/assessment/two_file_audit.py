@@ -15,7 +15,7 @@ from synrisk.base.seeds import checked_seed
 from synrisk.base.workers import workers
 from synrisk.data.frames import TableLike
 from synrisk.data.schema import Types
-from synrisk.report.of_audit import Digest, digest_of
+from synrisk.report.audit_page import Digest, digest_of
 from synrisk.synthesis.release import as_datasets
 
 

@@ -129,30 +129,28 @@ def _of_half(
     half: Table, given: FloatArray, intervals: Intervals, seed: int, name: str, number: int
 ) -> FloatArray:
     """Return the probability of intervals by the trees of one half."""
-    from sklearn.ensemble import ExtraTreesClassifier
+    from sklearn.tree import ExtraTreeClassifier
 
     classes = _classes(half.value)
     if classes.max(initial=0) == 0 or not half.given.shape[1]:
         return _shares(np.sort(half.value), intervals)
     rng = stream(seed, "trees", variable=name, chunk=number)
-    forest = ExtraTreesClassifier(
-        n_estimators=_N_TREES,
-        min_samples_leaf=int(np.clip(len(half) // _LEAVES, _LEAST_LEAF, _MOST_LEAF)),
-        max_features=None,
-        random_state=int(rng.integers(2**31)),
-        n_jobs=1,
-    )
-    forest.fit(half.given, classes)
+    own, asked = half.given.astype(np.float32), given.astype(np.float32)
     values, place = np.unique(half.value, return_inverse=True)
     low = np.searchsorted(values, intervals.low, side="left")
     high = np.searchsorted(values, intervals.high, side="right")
     width = len(values) + 1
-    own_leaves, leaves = forest.apply(half.given), forest.apply(given)
     total = np.zeros(len(given))
-    for tree in range(_N_TREES):
+    for _ in range(_N_TREES):
+        tree = ExtraTreeClassifier(
+            min_samples_leaf=int(np.clip(len(half) // _LEAVES, _LEAST_LEAF, _MOST_LEAF)),
+            max_features=None,
+            random_state=int(rng.integers(2**31)),
+        )
+        tree.fit(own, classes, check_input=False)
         # Values in the order of their leaves: an interval within a leaf is a stretch of them.
-        ordered = np.sort(own_leaves[:, tree] * width + place)
-        start = leaves[:, tree] * width
+        ordered = np.sort(tree.tree_.apply(own) * width + place)
+        start = tree.tree_.apply(asked) * width
         edges = (start + low, start + high, start, start + width)
         first, last, begin, end = (np.searchsorted(ordered, edge) for edge in edges)
         total += (last - first) / (end - begin)

@@ -327,6 +327,8 @@ def _common(
         notes.append(f"Not in the release, and not looked at: {listed(alone)}.")
     if added:
         notes.append(f"In the release alone, and not looked at: {listed(added)}.")
+    for name in common:
+        _refuse_dates(people[name], _CONFIDENTIAL)
     naming = [name for name in common if names_people(people[name])]
     _refuse_naming(people, [name for name in named if name in naming])
     for name in naming:

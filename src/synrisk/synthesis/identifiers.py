@@ -95,7 +95,11 @@ def names_people(column: pd.Series[Any]) -> bool:
     """
     kinds = pd.api.types
     if not kinds.is_numeric_dtype(column.dtype) or kinds.is_bool_dtype(column.dtype):
-        return not isinstance(column.dtype, pd.CategoricalDtype) and identifies(column)
+        if isinstance(column.dtype, pd.CategoricalDtype) or not identifies(column):
+            return False
+        known = column.dropna()
+        are_numbers = 2 * as_real_numbers(known)[1] < len(known)  # of which some may be misspelt
+        return not are_numbers or _called_like_an_id(str(column.name))
     numbers = as_real_numbers(column.dropna())[0]
     if len(numbers) < _LEAST_VALUES or not (numbers == np.rint(numbers)).all():
         return False
