@@ -3,6 +3,8 @@
 from synrisk.assessment.attribute_result import AttributeRisk
 from synrisk.assessment.attribute_risk import attribute_risk
 from synrisk.assessment.comparison import Comparison, compare
+from synrisk.assessment.identification_risk import IdentificationRisk, identification_risk
+from synrisk.audit.radius import Radius
 from synrisk.base.errors import (
     DataError,
     DisclosureError,
@@ -58,12 +60,14 @@ __all__ = [
     "FitError",
     "FormulaError",
     "GuessError",
+    "IdentificationRisk",
     "Interval",
     "MostlyModel",
     "Normal",
     "OptionError",
     "PlanError",
     "PriorError",
+    "Radius",
     "Range",
     "Regression",
     "Relative",
@@ -84,6 +88,7 @@ __all__ = [
     "attribute_risk",
     "compare",
     "fit",
+    "identification_risk",
     "load_households",
     "utility",
 ]

@@ -173,6 +173,8 @@ def judge(
     doubts: Sequence[Doubt] = (),
     within: Mapping[str, str] | None = None,
     rows: str = CALLED,
+    sought: str = "",
+    about_release: Sequence[Reason] | None = None,
 ) -> Verdict:
     """Return whether the records keep the criteria.
 
@@ -194,6 +196,11 @@ def judge(
         What counts as the truth, in words, by variable and for the joint.
     rows
         What records are called.
+    sought
+        What the intruder is after, where that is not a record's true values.
+    about_release
+        What else is to be said of the release, in place of `checks`: these compare it with models,
+        which not every measure has.
     """
     if not isinstance(criteria, Criteria):
         raise OptionError(
@@ -234,11 +241,13 @@ def judge(
                 alone if alone and of == JOINT else of,
                 (within or {}).get(of, ""),
                 rows,
+                sought,
             )
             reasons.append(reason)
-    reasons.append(
-        _release_reason(checks, variables, accept=criteria.unchecked_release == "accept")
-    )
+    if about_release is None:
+        accept = criteria.unchecked_release == "accept"
+        about_release = (_release_reason(checks, variables, accept=accept),)
+    reasons += about_release
     if checks is not None and checks.as_is:
         reasons.append(AsIsReason(PASSED, checks.as_is))
     table = pd.DataFrame(states, index=labels)
