@@ -30,7 +30,7 @@ from synrisk.audit.half_samples import Intervals, predicted
 from synrisk.audit.known_values import N_CLASSES, nearest
 from synrisk.audit.learnt_values import learn
 from synrisk.audit.trust import trust
-from synrisk.audit.two_files import Files, read_files
+from synrisk.audit.two_files import Files, read_two_files
 
 PLAN = [
     sr.Regression("Urban ~ 1", "bernoulli"),
@@ -174,7 +174,7 @@ def calibration(n_candidates: int = 8) -> None:
         people, release, others = (
             frame.iloc[k * third : (k + 1) * third].reset_index(drop=True) for k in range(3)
         )
-        files = read_files(people, release, others, None, None, None)
+        files = read_two_files(people, release, others, None, None, None)
         errors = np.mean([_errors(files, one, n_candidates) for one in files.sensitive], axis=0)
         ratios = [_log_ratios(files, one) for one in files.sensitive]
         mean = float(np.mean([one.mean() for one in ratios]))

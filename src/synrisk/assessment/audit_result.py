@@ -13,10 +13,12 @@ import numpy as np
 import pandas as pd
 
 from synrisk.assessment.attribute_result import ReportKind
+from synrisk.audit.board_measure import BoardMeasures
 from synrisk.audit.copies import Copies
+from synrisk.audit.count_measures import count_measures
 from synrisk.audit.learnt_values import Learnt, Lesson
 from synrisk.audit.two_files import Files, Numbers
-from synrisk.base.errors import OptionError, counted, listed
+from synrisk.base.errors import OptionError, counted, got, listed
 from synrisk.core.measures import JOINT, RecordMeasure, RecordMeasures, measures_of_truth
 from synrisk.data.archive import intact, pack, unpack
 from synrisk.data.netcdf import Contents, load, save
@@ -201,6 +203,27 @@ class Audit:
             }
         return pd.DataFrame(columns)
 
+    def board_measures(self, dataset: int = 1) -> BoardMeasures:
+        """Return the measures that boards cite, each with its chance level and its records.
+
+        By the keys and the sensitive columns of this audit: uniques and replicated uniques, DiSCO
+        and its relatives, TCAP, singling out, linkability, distances to the nearest row.
+
+        Parameters
+        ----------
+        dataset
+            Which of the release, from 1.
+        """
+        files = self._files
+        if files.keys is None:
+            raise OptionError("These measures are by keys: name them in audit(…, keys=[…]).")
+        if isinstance(dataset, bool) or not isinstance(dataset, int):
+            raise OptionError(f"dataset is the number of one; got {got(dataset)}.")
+        if not 1 <= dataset <= self.n_datasets:
+            raise OptionError(f"dataset must be from 1 to {self.n_datasets}.")
+        people, rows = files.frame(files.people), files.frame(files.release[dataset - 1])
+        return count_measures(people, rows, files.keys, files.sensitive, seed=0)
+
     @property
     def _within(self) -> dict[str, str]:
         """What counts as the truth, in words, by column."""
@@ -266,6 +289,7 @@ class Audit:
         rows
             What the report calls records: "people", "households".
         """
+        sharing = kind == "sharing"  # checked where it is written
         source = AuditSource(
             self._files,
             self._measures,
@@ -277,6 +301,7 @@ class Audit:
             self.notes,
             self._digests,
             rows,
+            None if sharing or self._files.keys is None else self.board_measures(),
         )
         return write_audit_report(path, source, kind=kind, title=title)
 

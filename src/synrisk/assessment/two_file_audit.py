@@ -8,7 +8,7 @@ from typing import Any
 from synrisk.assessment.audit_result import Audit
 from synrisk.audit.copies import copies
 from synrisk.audit.learnt_values import Lesson, learn
-from synrisk.audit.two_files import Files, read_files
+from synrisk.audit.two_files import Files, read_two_files
 from synrisk.base.errors import within_memory
 from synrisk.base.progress import bar
 from synrisk.base.seeds import checked_seed
@@ -69,7 +69,7 @@ def audit(
     'passed'
     """
     number = checked_seed(seed)
-    files = read_files(confidential, synthetic, holdout, keys, sensitive, types)
+    files = read_two_files(confidential, synthetic, holdout, keys, sensitive, types)
     with (
         bar(progress, "Auditing", 1 + len(files.sensitive)) as advance,
         workers(None).open() as team,

@@ -1,1 +1,1 @@
-"""Audit: what two files alone tell, the confidential one and the release, whatever made it."""
+"""What two files tell about a release, whatever made it: what is learnt, copies, counts."""

@@ -175,6 +175,20 @@ class Files:
                 codes.append(np.isnan(values).astype(np.float64))
         return Known(np.column_stack(codes), np.column_stack(numbers))
 
+    def frame(self, table: Numbers) -> pd.DataFrame:
+        """Return a table as somebody reads it."""
+        columns = {}
+        for name, variable in self.variables.items():
+            values = self.column(table, name)
+            if isinstance(variable, Factor):
+                gap = np.isnan(values)
+                labels = variable.decode(np.where(gap, 0, values).astype(np.int64))
+                columns[name] = pd.Series(labels, dtype=object).where(~gap)
+            else:
+                columns[name] = pd.Series(values)
+        frame = pd.DataFrame(columns)
+        return frame.set_axis(self.labels) if table is self.people else frame
+
     def who(self, table: Numbers, name: str) -> People:
         """Return the rows of a table as people of whom one column is sought."""
         names = self.known_beside(name)
@@ -183,7 +197,7 @@ class Files:
         return People(self.known(table, names), stacked, self.filled(table, name))
 
 
-def read_files(
+def read_two_files(
     confidential: Any,
     synthetic: Any,
     holdout: Any,

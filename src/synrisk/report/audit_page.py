@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from synrisk.audit.board_measure import BoardMeasures
 from synrisk.audit.copies import FALSE_ALARMS, FALSE_DISCOVERIES, Copies, about, chance
 from synrisk.audit.two_files import Files
 from synrisk.base.errors import OptionError, got, one_of
@@ -72,6 +73,8 @@ class AuditSource:
         Of the confidential data first, then of the datasets.
     rows
         What records are called.
+    board
+        The measures that boards cite, of the first dataset; None where there are no keys.
     """
 
     files: Files
@@ -84,6 +87,7 @@ class AuditSource:
     notes: tuple[str, ...]
     digests: tuple[Digest, ...]
     rows: str
+    board: BoardMeasures | None = None
 
 
 def write_audit_report(
@@ -162,6 +166,19 @@ def _for_inside(source: AuditSource) -> dict[str, Any]:
                 for one in source.copies.compared
             ],
         },
+        "board": []
+        if source.board is None
+        else [
+            {
+                "name": one.name,
+                "of": one.of,
+                "value": _finite(one.value),
+                "chance": _finite(one.chance),
+                "n_records": f"{one.n_records:,}",
+                "source": one.source,
+            }
+            for one in source.board
+        ],
         "figures": figures + [_of_values(source.files, name) for name in parts[1:]],
         "notes": list(source.notes),
         "riskiest": [

@@ -13,7 +13,7 @@ from synrisk.base.errors import OptionError
 from synrisk.core.measures import RecordMeasures
 from synrisk.verdict.criteria import Criteria
 from synrisk.verdict.reasons import CALLED, FAILED, PASSED, AsIsReason, Reason
-from synrisk.verdict.verdict import Verdict, Words, judge_limits
+from synrisk.verdict.verdict import Verdict, judge
 
 ASSUMED = (
     "Two files do not tell how the release was made. The intruder here knows other columns of a "
@@ -21,7 +21,6 @@ ASSUMED = (
     "are right for others. One who also knows the models is not evaluated: a release that passes "
     "may still disclose."
 )
-_WORDS = Words("sensitive", "value of any column")
 
 
 @dataclass(frozen=True)
@@ -105,12 +104,19 @@ def judge_audit(
             "log_odds_range is not known of two files: guesses are not laid out. Limit the gain, "
             "the probability or the lift."
         )
-    reasons, table = judge_limits(
-        criteria, measures, labels, len(labels), within=within, rows=rows, words=_WORDS
-    )
     outcome = FAILED if copies.is_too_close else PASSED
-    reasons.append(CopiesReason(outcome, copies.found, int(copies.named.sum())))
+    beside: list[Reason] = [CopiesReason(outcome, copies.found, int(copies.named.sum()))]
     if kept:
-        reasons.append(AsIsReason(PASSED, kept))
-    reasons.append(UnknownReason(PASSED))
-    return Verdict(criteria, tuple(reasons), table, measures)
+        beside.append(AsIsReason(PASSED, kept))
+    return judge(
+        criteria,
+        measures,
+        labels,
+        None,
+        len(labels),
+        within=within,
+        rows=rows,
+        about_release=(*beside, UnknownReason(PASSED)),
+        kind="sensitive",
+        joint="value of any column",
+    )

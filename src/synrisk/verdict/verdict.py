@@ -164,22 +164,6 @@ def _keeps(criteria: Criteria, measures: RecordMeasures) -> bool:
     return True
 
 
-@dataclass(frozen=True)
-class Words:
-    """What is limited, in words.
-
-    Attributes
-    ----------
-    kind
-        Of the variables.
-    joint
-        What the number of all of them is of.
-    """
-
-    kind: str = "synthesized"
-    joint: str = JOINT
-
-
 def judge(
     criteria: Criteria,
     measures: RecordMeasures,
@@ -189,6 +173,10 @@ def judge(
     doubts: Sequence[Doubt] = (),
     within: Mapping[str, str] | None = None,
     rows: str = CALLED,
+    sought: str = "",
+    about_release: Sequence[Reason] | None = None,
+    kind: str = "synthesized",
+    joint: str = JOINT,
 ) -> Verdict:
     """Return whether the records keep the criteria.
 
@@ -210,29 +198,15 @@ def judge(
         What counts as the truth, in words, by variable and for the joint.
     rows
         What records are called.
-    """
-    reasons, table = judge_limits(criteria, measures, labels, n_records, doubts, within, rows)
-    reasons.append(
-        _release_reason(checks, measures.variables, accept=criteria.unchecked_release == "accept")
-    )
-    if checks is not None and checks.as_is:
-        reasons.append(AsIsReason(PASSED, checks.as_is))
-    return Verdict(criteria, tuple(reasons), table, measures)
-
-
-def judge_limits(
-    criteria: Criteria,
-    measures: RecordMeasures,
-    labels: pd.Index[Any],
-    n_records: int,
-    doubts: Sequence[Doubt] = (),
-    within: Mapping[str, str] | None = None,
-    rows: str = CALLED,
-    words: Words = Words(),  # noqa: B008 - it is frozen
-) -> tuple[list[Reason], pd.DataFrame]:
-    """Return how each limit came out, and the records that exceed one or are undecided.
-
-    The parameters are those of `judge`, and what the measured columns are called.
+    sought
+        What the intruder is after, where that is not a record's true values.
+    about_release
+        What else is to be said of the release, in place of `checks`: these compare it with models,
+        which not every measure has.
+    kind
+        Of the variables, in a word.
+    joint
+        What the number of all variables together is of, in words.
     """
     if not isinstance(criteria, Criteria):
         raise OptionError(
@@ -243,9 +217,8 @@ def judge_limits(
         for name in criteria.variables:
             if name not in variables:
                 raise OptionError(
-                    f"The criteria have limits on {name!r}, which is not {words.kind}."
-                    f"{nearest(name, variables)} The {words.kind} variables are "
-                    f"{listed(variables)}."
+                    f"The criteria have limits on {name!r}, which is not {kind}."
+                    f"{nearest(name, variables)} The {kind} variables are {listed(variables)}."
                 )
     reasons: list[Reason] = []
     states: dict[str, Any] = {}
@@ -271,13 +244,20 @@ def judge_limits(
                 int(over.sum()),
                 {k: n for k, n in {**why, NOT_EVALUATED: n_records - len(labels)}.items() if n},
                 int((before & over).sum()),
-                words.joint if of == JOINT and not alone else alone or of,
+                (alone or joint) if of == JOINT else of,
                 (within or {}).get(of, ""),
                 rows,
+                sought,
             )
             reasons.append(reason)
+    if about_release is None:
+        accept = criteria.unchecked_release == "accept"
+        about_release = (_release_reason(checks, variables, accept=accept),)
+    reasons += about_release
+    if checks is not None and checks.as_is:
+        reasons.append(AsIsReason(PASSED, checks.as_is))
     table = pd.DataFrame(states, index=labels)
-    return reasons, table[(table != "within").any(axis=1)]
+    return Verdict(criteria, tuple(reasons), table[(table != "within").any(axis=1)], measures)
 
 
 def _is_alone(parts: Mapping[str, Criteria], measures: RecordMeasures) -> str | None:

@@ -1,0 +1,85 @@
+"""Nearest rows by Gower's distance: numbers over their range, levels equal or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from synrisk.base.arrays import FloatArray, IntArray
+
+_PAIRS = 1 << 21  # distances that are held at once
+_TIE = 1e-9  # of one column: equally near rows are told apart at random by less
+
+
+@dataclass(frozen=True, repr=False)
+class Mixed:
+    """Rows of numbers and levels.
+
+    Attributes
+    ----------
+    numbers
+        Over the range of both files, ``(row, column)``; gaps are levels.
+    levels
+        Codes, ``(row, column)``.
+    """
+
+    numbers: FloatArray
+    levels: IntArray
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    def take(self, rows: IntArray) -> Mixed:
+        """Return some of the rows."""
+        return Mixed(self.numbers[rows], self.levels[rows])
+
+    def distances(self, row: slice, others: Mixed) -> FloatArray:
+        """Return the sum over columns of |difference| of numbers and of levels that differ."""
+        total = np.zeros((len(self.levels[row]), len(others)))
+        for k in range(self.numbers.shape[1]):
+            total += np.abs(self.numbers[row, k][:, None] - others.numbers[:, k])
+        for k in range(self.levels.shape[1]):
+            total += self.levels[row, k][:, None] != others.levels[:, k]
+        return total
+
+
+def nearest(
+    targets: Mixed,
+    rows: Mixed,
+    n_nearest: int,
+    rng: np.random.Generator,
+    own: IntArray | None = None,
+) -> tuple[FloatArray, IntArray]:
+    """Return the distances of the nearest rows and their positions, ``(target, 1 … n_nearest)``.
+
+    Parameters
+    ----------
+    targets, rows
+        Of the same columns.
+    n_nearest
+        How many; at most as many as there are rows.
+    rng
+        Tells apart rows that are equally near.
+    own
+        Of each target the row that is itself, which does not count.
+    """
+    distances, positions = [], []
+    for part in _parts(len(targets), len(rows)):
+        found = targets.distances(part, rows)
+        if own is not None:
+            found[np.arange(len(found)), own[part]] = np.inf
+        mixed = found + _TIE * rng.random(found.shape)
+        order = np.argpartition(mixed, n_nearest - 1, axis=1)[:, :n_nearest]
+        near = np.take_along_axis(found, order, axis=1)
+        inside = np.argsort(near, axis=1, kind="stable")
+        distances.append(np.take_along_axis(near, inside, axis=1))
+        positions.append(np.take_along_axis(order, inside, axis=1))
+    return np.concatenate(distances), np.concatenate(positions).astype(np.int64)
+
+
+def _parts(n_targets: int, n_rows: int) -> Iterator[slice]:
+    size = max(1, _PAIRS // n_rows)
+    for first in range(0, n_targets, size):
+        yield slice(first, min(first + size, n_targets))
