@@ -12,8 +12,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from synrisk.audit.half_samples import Intervals, Predicted, Table, predicted
 from synrisk.audit.known_values import N_CLASSES, Known, Nearest, nearest
+from synrisk.audit.left_out_parts import (
+    Intervals,
+    Predicted,
+    Scale,
+    Table,
+    predicted,
+    predicted_left_out,
+)
 from synrisk.audit.trust import trust
 from synrisk.base.arrays import FloatArray
 
@@ -113,8 +120,8 @@ def learn(
     others
         People who were not in the file, and what counts as their truth.
     """
-    base = predicted(people.table, people.given, intervals, seed, name, own=True)
-    alone = _alone(rows, people, intervals, seed, name)
+    base = predicted_left_out(people.table, intervals, seed, name)
+    alone = _alone(rows, people, intervals, seed, name, base.scale)
     of_people = nearest(people.known, people.known, own=True)
     of_rows = nearest(people.known, rows.known)
     told = _told(of_people, people.value, intervals)
@@ -129,7 +136,8 @@ def learn(
     if others is None:
         return Lesson(learnt, None)
     weights = usual.by_class, more.by_class
-    return Lesson(learnt, _of_others(people, rows, *others, seed, name, weights))
+    found = _of_others(people, rows, *others, seed, name, weights, base.scale)
+    return Lesson(learnt, found)
 
 
 def _of_others(
@@ -140,10 +148,11 @@ def _of_others(
     seed: int,
     name: str,
     weights: tuple[FloatArray, FloatArray],
+    scale: Scale,
 ) -> Learnt:
     """Return the same numbers of people who were not in the file, by the same weights."""
-    base = predicted(people.table, others.given, intervals, seed, name, own=False)
-    alone = _alone(rows, others, intervals, seed, name)
+    base = predicted(people.table, others.given, intervals, seed, name, scale=scale)
+    alone = _alone(rows, others, intervals, seed, name, scale)
     usual, more = weights
     of_people, of_rows = nearest(others.known, people.known), nearest(others.known, rows.known)
     weight, told = usual[of_people.classes], _told(of_people, people.value, intervals)
@@ -154,10 +163,13 @@ def _of_others(
     return Learnt(before, after, before_error, weight * before_error, alone.probability)
 
 
-def _alone(rows: People, of: People, intervals: Intervals, seed: int, name: str) -> Predicted:
+def _alone(
+    rows: People, of: People, intervals: Intervals, seed: int, name: str, scale: Scale
+) -> Predicted:
     """Return what the release alone tells, by as many rows as there are people."""
     n_rows = min(len(rows), len(of))
-    return predicted(rows.table, of.given, intervals, seed, name, own=False, n_rows=n_rows)
+    own = Scale(scale.leaf)  # how to read it nobody knows who has the release alone
+    return predicted(rows.table, of.given, intervals, seed, name, n_rows=n_rows, scale=own)
 
 
 def _told(near: Nearest, values: FloatArray, intervals: Intervals) -> FloatArray:

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from synrisk.audit.half_samples import Intervals
 from synrisk.audit.known_values import Known
 from synrisk.audit.learnt_values import People
+from synrisk.audit.left_out_parts import Intervals
 from synrisk.base.arrays import BoolArray, FloatArray
 from synrisk.base.errors import (
     DataError,
@@ -525,17 +525,22 @@ def _refuse_shared(files: Files) -> None:
     """Raise where people who should not be in the confidential file are, or are the release."""
     if files.others is None:
         return
-    for table, what in ((files.people, "the confidential data"), *(
-        (one, "the release") for one in files.release
-    )):  # fmt: skip
-        theirs, own = common_cells(_bits(files.others.values), _bits(table.values))
-        if np.isin(theirs, own).mean() > _MOST_SHARED and any(
-            not files.few_values(name) for name in files.names
-        ):
+    twins = _shared(files.people, files.people)
+    tables = [(one, "the release") for one in files.release]
+    for table, what in [(files.people, "the confidential data"), *tables]:
+        # People of few columns agree with others by chance, as much as within the file.
+        if _shared(files.others, table) > twins + _MOST_SHARED:
             raise DataError(
                 f"{_HELD_OUT} are rows of {what}: they must be people of the same kind who are in "
                 "neither file."
             )
+
+
+def _shared(these: Numbers, those: Numbers) -> float:
+    """Return the share of rows that are in another table too; of one table, those there twice."""
+    theirs, own = common_cells(_bits(these.values), _bits(those.values))
+    n_each = np.bincount(own, minlength=int(theirs.max()) + 1)
+    return float((n_each[theirs] > (these is those)).mean())
 
 
 def _with_roles(files: Files, sought: tuple[str, ...] | None, notes: list[str]) -> Files:
