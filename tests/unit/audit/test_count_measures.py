@@ -98,11 +98,11 @@ def test_nearest_rows_are_those_of_all_distances():
     everything = np.abs(one.numbers[:, None] - other.numbers).sum(axis=2) + (
         one.levels[:, None] != other.levels
     ).sum(axis=2)
-    distances, positions = nearest(one, other, 3, rng)
+    distances, positions = nearest(one, other, 3)
     np.testing.assert_allclose(distances, np.sort(everything, axis=1)[:, :3])
     np.testing.assert_array_equal(positions, np.argsort(everything, axis=1)[:, :3])
     own = np.arange(9)
-    assert not (nearest(one, one, 2, rng, own)[1] == own[:, None]).any()
+    assert not (nearest(one, one, 2, own, rng)[1] == own[:, None]).any()
 
 
 def test_a_copy_is_nearest_at_no_distance_and_linked():
