@@ -45,6 +45,7 @@ def count_measures(
     *,
     bins: int | Mapping[str, int | Sequence[float]] | None = _BINS,
     n_neighbours: int = 1,
+    distances: bool = True,
     seed: int | None = None,
 ) -> BoardMeasures:
     """Return the measures that boards cite, each with its chance level and its records.
@@ -69,6 +70,8 @@ def count_measures(
         synthpop does.
     n_neighbours
         Of linkability.
+    distances
+        Whether to measure linkability, DCR and NNDR, which take longest of many records.
     seed
         Chooses among equally near rows, and the records to try where there are too many; one is
         drawn if it is left out.
@@ -98,8 +101,9 @@ def count_measures(
     measures = [
         *files.by_keys(key_names),
         *(one for name in target_names for one in files.by_target(key_names, name)),
-        *files.by_rows(key_names, target_names, n_neighbours, checked_seed(seed)),
     ]
+    if distances:
+        measures += files.by_rows(key_names, target_names, n_neighbours, checked_seed(seed))
     return BoardMeasures(tuple(measures), files.edges, files.notes(key_names, target_names))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from synrisk.audit.shared_codes import File, is_number, numbers_of, shared_codes
 from synrisk.base.arrays import FloatArray, IntArray
 
-_PAIRS = 1 << 21  # distances that are held at once
+_PAIRS = 1 << 20  # distances that are held at once
 _TIE = 1e-9  # of one column: equally near rows are told apart at random by less
 
 
@@ -40,8 +40,10 @@ class Mixed:
     def distances(self, row: slice, others: Mixed) -> FloatArray:
         """Return the sum over columns of |difference| of numbers and of levels that differ."""
         total = np.zeros((len(self.levels[row]), len(others)))
+        apart = np.empty_like(total)
         for k in range(self.numbers.shape[1]):
-            total += np.abs(self.numbers[row, k][:, None] - others.numbers[:, k])
+            np.subtract(self.numbers[row, k][:, None], others.numbers[:, k], out=apart)
+            total += np.abs(apart, out=apart)
         for k in range(self.levels.shape[1]):
             total += self.levels[row, k][:, None] != others.levels[:, k]
         return total
@@ -69,7 +71,10 @@ def mixed_rows(files: Sequence[File], names: Sequence[str]) -> list[Mixed]:
 
 
 def _beside(columns: Sequence[Any], n_rows: int) -> Any:
-    return np.stack(columns, axis=1) if columns else np.empty((n_rows, 0), dtype=np.int64)
+    """Return columns as one array, each in one piece of memory."""
+    if not columns:
+        return np.empty((n_rows, 0), dtype=np.int64)
+    return np.asfortranarray(np.stack(columns, axis=1))
 
 
 def nearest(
@@ -99,7 +104,7 @@ def nearest(
             found[np.arange(len(found)), own[part]] = np.inf
         mixed = found
         if ties is not None:
-            mixed = found + _TIE * ties.random(found.shape, dtype=np.float32)
+            mixed = ties.random(found.shape, dtype=np.float32) * _TIE + found
         if n_nearest == 1:
             order = np.argmin(mixed, axis=1)[:, None]
         else:

@@ -52,7 +52,7 @@ from synrisk.synthesis.synthesizer import Synthesizer
 
 MEMBERSHIP = "membership"
 _HELD_OUT = "The held-out data"
-_Z = 1.959964
+_RISK = 0.05  # that a bound by Monte Carlo is too high
 _FEW = 256  # records, whose densities at all draws are held at once
 _PAIR = 2  # draws of a fit come in antithetic pairs
 # Shares of all people that are called members, the most suspicious first: fixed without the data.
@@ -97,11 +97,12 @@ class ModelMembership:
         """A lower bound on ε of pure differential privacy, one record added or removed.
 
         Such a mechanism gives no release whose probability differs by more than e^ε: the largest
-        |log ratio| that happened is a bound. Exact ratios make it certain; of others 1.96 standard
-        errors are taken off, the largest of all records being chosen all the same. It does not
-        bound (ε, δ).
+        |log ratio| that happened is a bound. Exact ratios make it certain; from others as many
+        standard errors are taken off as hold for all records at once with 95 % confidence. It does
+        not bound (ε, δ).
         """
-        return float(max(0.0, (np.abs(self.log_ratio) - _Z * self.error).max()))
+        z = float(ndtri(1.0 - 0.5 * _RISK / len(self.log_ratio)))
+        return float(max(0.0, (np.abs(self.log_ratio) - z * self.error).max()))
 
     @property
     def measures(self) -> RecordMeasures:

@@ -120,6 +120,13 @@ def test_of_many_records_a_random_part_is_tried(monkeypatch):
     assert "A random 20 of 60 records" in measures()["DCR"].explanation
 
 
+def test_distances_may_be_left_out():
+    names = [one.name for one in measures()]
+    assert [one.name for one in measures(distances=False)] == [
+        name for name in names if name not in ("linkability", "DCR", "DCR share", "NNDR")
+    ]
+
+
 def test_what_is_left_out_is_said():
     found = measures(keys=["age"], targets=[])
     assert found.notes == ("Linkability needs two sets of columns: keys and targets.",)
