@@ -15,6 +15,7 @@ from synrisk.audit.row_matches import Matches, find_matches, in_place, refuse_mo
 from synrisk.audit.shared_codes import (
     check_columns,
     column_names,
+    files_of,
     is_number,
     read_files,
     refuse_overlap,
@@ -262,7 +263,7 @@ def identification_risk(
     refuse_overlap(known_names, synthesized_names, ("known", "synthesized"))
     frame, datasets = read_files(confidential, synthetic)
     names = (*known_names, *synthesized_names)
-    check_columns(frame, datasets, names)
+    check_columns(files_of(frame, datasets), names)
     levels = [name for name in names if not is_number(frame[name])]
     own = radii(radius, known_names, synthesized_names, levels)
     frame, placed = in_place(frame, datasets, _checked_id(id))

@@ -10,12 +10,13 @@ import numpy as np
 import pandas as pd
 
 from synrisk.audit.board_measure import BoardMeasure, BoardMeasures
-from synrisk.audit.gower_distances import Mixed
+from synrisk.audit.gower_distances import Mixed, mixed_rows
 from synrisk.audit.key_counts import Cells, attribution_measures, unique_measures
 from synrisk.audit.nearest_measures import linkability, nearest_measures
 from synrisk.audit.shared_codes import (
     check_columns,
     column_names,
+    files_of,
     is_number,
     joint_codes,
     numbers_of,
@@ -30,7 +31,7 @@ from synrisk.base.seeds import checked_seed, stream
 from synrisk.data.frames import TableLike
 
 _BINS = 10
-_WORK = 2e9  # distances by column that are computed for nearest rows
+_WORK = 1e8  # distances by column that are computed for nearest rows
 _LEAST_TRIED = 200  # records
 _LEAST = 3  # records, for a nearest and a second nearest other one
 
@@ -44,6 +45,7 @@ def count_measures(
     *,
     bins: int | Mapping[str, int | Sequence[float]] | None = _BINS,
     n_neighbours: int = 1,
+    distances: bool = True,
     seed: int | None = None,
 ) -> BoardMeasures:
     """Return the measures that boards cite, each with its chance level and its records.
@@ -68,6 +70,8 @@ def count_measures(
         synthpop does.
     n_neighbours
         Of linkability.
+    distances
+        Whether to measure linkability, DCR and NNDR, which take longest of many records.
     seed
         Chooses among equally near rows, and the records to try where there are too many; one is
         drawn if it is left out.
@@ -92,13 +96,14 @@ def count_measures(
     if len(frame) < _LEAST:
         raise DataError(f"The confidential data: at least {_LEAST} records are needed.")
     names = (*key_names, *target_names)
-    check_columns(frame, [release], names)
+    check_columns(files_of(frame, [release]), names)
     files = _Files.of(frame, release, names, _bins_of(bins, names))
     measures = [
         *files.by_keys(key_names),
         *(one for name in target_names for one in files.by_target(key_names, name)),
-        *files.by_rows(key_names, target_names, n_neighbours, checked_seed(seed)),
     ]
+    if distances:
+        measures += files.by_rows(key_names, target_names, n_neighbours, checked_seed(seed))
     return BoardMeasures(tuple(measures), files.edges, files.notes(key_names, target_names))
 
 
@@ -176,7 +181,7 @@ class _Files:
         both = (frame, release)
         exact = {name: _pair(shared_codes([one[name] for one in both])) for name in names}
         numbers = {
-            name: _pair(numbers_of([one[name] for one in both], name))
+            name: _pair(numbers_of(files_of(frame, [release]), name))
             for name in names
             if is_number(frame[name])
         }
@@ -255,36 +260,12 @@ class _Files:
             parts = (self._mixed(keys), self._mixed(targets))
             of = f"{', '.join(keys)} with {', '.join(targets)}"
             yield linkability(parts, tried, n_neighbours, rng).labelled(of, labels)
-        for found in nearest_measures(*self._mixed(self.names), tried, rng):
+        for found in nearest_measures(*self._mixed(self.names), tried):
             yield found.labelled(", ".join(self.names), labels)
 
     def _mixed(self, names: Sequence[str]) -> tuple[Mixed, Mixed]:
         """Return both files as rows between which there is a distance."""
-        numbers: list[tuple[FloatArray, FloatArray]] = []
-        levels: list[tuple[IntArray, IntArray]] = []
-        for name in names:
-            if name not in self.numbers:
-                levels.append(self.exact[name])
-                continue
-            own, other = self.numbers[name]
-            gaps = np.isnan(own), np.isnan(other)
-            if any(gap.any() for gap in gaps):
-                levels.append((gaps[0].astype(np.int64), gaps[1].astype(np.int64)))
-            known = np.concatenate([own[~gaps[0]], other[~gaps[1]]])
-            low, width = (known.min(), np.ptp(known) or 1.0) if len(known) else (0.0, 1.0)
-            numbers.append(_pair([np.where(np.isnan(v), 0.0, (v - low) / width)
-                                  for v in (own, other)]))  # fmt: skip
-        return _pair(
-            [
-                Mixed(
-                    np.stack([own[k] for own in numbers], 1) if numbers else np.empty((size, 0)),
-                    np.stack([own[k] for own in levels], 1)
-                    if levels
-                    else np.empty((size, 0), dtype=np.int64),
-                )
-                for k, size in enumerate((len(self.frame), len(self.release)))
-            ]
-        )
+        return _pair(mixed_rows(files_of(self.frame, [self.release]), names))
 
 
 def _pair(values: Sequence[Any]) -> tuple[Any, Any]:

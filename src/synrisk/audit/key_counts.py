@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from synrisk.audit.board_measure import BoardMeasure, share_of
 from synrisk.audit.fresh_sample import in_fresh_sample
@@ -36,11 +38,11 @@ class Found:
     source: str
     explanation: str
 
-    def labelled(self, of: str, labels: object) -> BoardMeasure:
+    def labelled(self, of: str, labels: pd.Index[Any]) -> BoardMeasure:
         """Return it with the labels of the records."""
         return BoardMeasure(
             self.name, of, self.value, self.chance, self.error, int(self.counted.sum()),
-            labels[self.counted],  # type: ignore[index]
+            labels[self.counted],
             self.source, self.explanation,
         )  # fmt: skip
 

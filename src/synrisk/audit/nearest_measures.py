@@ -38,9 +38,9 @@ def linkability(
     for records, rows in parts:
         tried = records.take(targets)
         k = min(n_neighbours, len(rows))
-        to_rows.append(nearest(tried, rows, k, rng)[1])
+        to_rows.append(nearest(tried, rows, k, ties=rng)[1])
         k = min(n_neighbours, len(records) - 1)
-        to_others.append(nearest(tried, records, k, rng, targets)[1])
+        to_others.append(nearest(tried, records, k, targets, rng)[1])
     linked, by_others = _meet(*to_rows), _meet(*to_others)
     return Found(
         "linkability", share_of(linked.sum(), len(targets)),
@@ -56,9 +56,7 @@ def _meet(one: IntArray, other: IntArray) -> BoolArray:
     return np.asarray((one[:, :, None] == other[:, None, :]).any(axis=(1, 2)))
 
 
-def nearest_measures(
-    records: Mixed, rows: Mixed, targets: IntArray, rng: np.random.Generator
-) -> Iterator[Found]:
+def nearest_measures(records: Mixed, rows: Mixed, targets: IntArray) -> Iterator[Found]:
     """Yield how near records are to the release, against how near to other records.
 
     Parameters
@@ -67,13 +65,11 @@ def nearest_measures(
         The confidential records and the release.
     targets
         The records that are tried.
-    rng
-        Tells apart rows that are equally near.
     """
     n, n_rows = len(records), len(rows)
     tried, how = records.take(targets), _tried(targets, n)
-    to_rows = nearest(tried, rows, min(2, n_rows), rng)[0]
-    to_others = nearest(tried, records, min(2, n - 1), rng, targets)[0]
+    to_rows = nearest(tried, rows, min(2, n_rows))[0]
+    to_others = nearest(tried, records, min(2, n - 1), targets)[0]
     nearer, equal = to_rows[:, 0] < to_others[:, 0], to_rows[:, 0] == to_others[:, 0]
     counted = _placed(nearer, targets, n)
     yield Found(

@@ -17,7 +17,9 @@ from synrisk.audit.box_counts import count_in_boxes
 from synrisk.audit.radius import Radius
 from synrisk.audit.shared_codes import (
     CONFIDENTIAL,
+    File,
     dataset_name,
+    files_of,
     joint_codes,
     numbers_of,
     shared_codes,
@@ -94,7 +96,7 @@ def find_matches(
     radius
         By variable.
     """
-    files = [confidential, *datasets]
+    files = files_of(confidential, datasets)
     cells, intervals = _cells(files, [*known, *synthesized], radius)
     n_matches = _counts(cells, intervals)
     own = [_is_own(cells, intervals, number) for number in range(1, len(files))]
@@ -106,7 +108,7 @@ _Interval = tuple[list[FloatArray], FloatArray, FloatArray]
 
 
 def _cells(
-    files: Sequence[pd.DataFrame], names: Sequence[str], radius: Mapping[str, Radius]
+    files: Sequence[File], names: Sequence[str], radius: Mapping[str, Radius]
 ) -> tuple[list[IntArray], list[_Interval]]:
     """Return the cell of each row by what must be equal, and intervals for the rest.
 
@@ -115,11 +117,10 @@ def _cells(
     codes: list[list[IntArray]] = []
     intervals: list[_Interval] = []
     for name in names:
-        columns = [file[name] for file in files]
         if radius[name].is_equality:
-            codes.append(shared_codes(columns))
+            codes.append(shared_codes([file.frame[name] for file in files]))
             continue
-        numbers = numbers_of(columns, name)
+        numbers = numbers_of(files, name)
         gaps = [np.isnan(own) for own in numbers]
         if any(own.any() for own in gaps):
             codes.append([own.astype(np.int64) for own in gaps])
@@ -128,7 +129,7 @@ def _cells(
         low, high = np.where(gaps[0], -1.0, low), np.where(gaps[0], 1.0, high)
         intervals.append((filled, low, high))
     if not codes:
-        return [np.zeros(len(file), dtype=np.int64) for file in files], intervals
+        return [np.zeros(len(file.frame), dtype=np.int64) for file in files], intervals
     return joint_codes(codes), intervals
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,13 +30,13 @@ _LOGICAL = ("true", "false")  # R writes TRUE, Python True
 def read_files(confidential: TableLike, synthetic: Any) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
     """Return the confidential data and the datasets of a release as frames; none is empty."""
     frame = read_table(confidential, CONFIDENTIAL)
-    _refuse_empty(frame, CONFIDENTIAL, DataError)
+    refuse_empty(File(frame, CONFIDENTIAL))
     datasets = as_datasets(synthetic)
     frames = []
     for number, dataset in enumerate(datasets, 1):
         what = dataset_name(number, len(datasets))
         frames.append(read_table(dataset, what, error=SyntheticDataError))
-        _refuse_empty(frames[-1], what, SyntheticDataError)
+        refuse_empty(File(frames[-1], what, SyntheticDataError))
     return frame, frames
 
 
@@ -44,9 +45,12 @@ def dataset_name(number: int, n_datasets: int) -> str:
     return "The synthetic data" if n_datasets == 1 else f"Synthetic dataset {number}"
 
 
-def _refuse_empty(frame: pd.DataFrame, what: str, error: type[SynriskError]) -> None:
-    if not len(frame):
-        raise error(f"{what}: there are no rows. Check that it is the right file, and whole.")
+def refuse_empty(file: File) -> None:
+    """Raise where a file has no rows."""
+    if not len(file.frame):
+        raise file.error(
+            f"{file.what}: there are no rows. Check that it is the right file, and whole."
+        )
 
 
 def column_names(value: Any, argument: str) -> tuple[str, ...]:
@@ -74,21 +78,34 @@ def refuse_overlap(one: Sequence[str], other: Sequence[str], arguments: tuple[st
         )
 
 
-def check_columns(
-    confidential: pd.DataFrame, datasets: Sequence[pd.DataFrame], names: Sequence[str]
-) -> None:
+@dataclass(frozen=True, repr=False)
+class File:
+    """A table, what it is called in messages, and what is raised about it."""
+
+    frame: pd.DataFrame
+    what: str
+    error: type[SynriskError] = DataError
+
+
+def files_of(confidential: pd.DataFrame, datasets: Sequence[pd.DataFrame]) -> list[File]:
+    """Return the confidential data and the datasets of a release, named."""
+    named = (
+        File(one, dataset_name(number, len(datasets)), SyntheticDataError)
+        for number, one in enumerate(datasets, 1)
+    )
+    return [File(confidential, CONFIDENTIAL), *named]
+
+
+def check_columns(files: Sequence[File], names: Sequence[str]) -> None:
     """Raise where a file lacks a column, or one holds dates, which have no one meaning here."""
-    frames = [(confidential, CONFIDENTIAL, DataError)]
-    for number, dataset in enumerate(datasets, 1):
-        frames.append((dataset, dataset_name(number, len(datasets)), SyntheticDataError))
-    for frame, what, error in frames:
-        require_columns(frame, names, what, error)
+    for file in files:
+        require_columns(file.frame, names, file.what, file.error)
         for name in names:
-            kind = frame[name].dtype
+            kind = file.frame[name].dtype
             if kind.kind in "mM" or isinstance(kind, pd.PeriodDtype | pd.DatetimeTZDtype):
-                raise error(
-                    f"{what}: column {name!r} holds dates. Make it a number (a year, days since a "
-                    "date) or text, on both sides alike."
+                raise file.error(
+                    f"{file.what}: column {name!r} holds dates. Make it a number (a year, days "
+                    "since a date) or text, on both sides alike."
                 )
 
 
@@ -98,17 +115,9 @@ def is_number(column: pd.Series[Any]) -> bool:
     return bool(kinds.is_numeric_dtype(column.dtype) and not kinds.is_bool_dtype(column.dtype))
 
 
-def numbers_of(columns: Sequence[pd.Series[Any]], name: str) -> list[FloatArray]:
-    """Return a column of the confidential data and of each dataset as numbers; NaN for a gap."""
-    n_datasets = len(columns) - 1
-    return [
-        Numeric(name).encode(
-            column,
-            dataset_name(number, n_datasets) if number else CONFIDENTIAL,
-            SyntheticDataError if number else DataError,
-        )
-        for number, column in enumerate(columns)
-    ]
+def numbers_of(files: Sequence[File], name: str) -> list[FloatArray]:
+    """Return a column of each file as numbers; NaN for a gap."""
+    return [Numeric(name).encode(file.frame[name], file.what, file.error) for file in files]
 
 
 def shared_codes(columns: Sequence[pd.Series[Any]]) -> list[IntArray]:

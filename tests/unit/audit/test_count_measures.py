@@ -98,11 +98,11 @@ def test_nearest_rows_are_those_of_all_distances():
     everything = np.abs(one.numbers[:, None] - other.numbers).sum(axis=2) + (
         one.levels[:, None] != other.levels
     ).sum(axis=2)
-    distances, positions = nearest(one, other, 3, rng)
+    distances, positions = nearest(one, other, 3)
     np.testing.assert_allclose(distances, np.sort(everything, axis=1)[:, :3])
     np.testing.assert_array_equal(positions, np.argsort(everything, axis=1)[:, :3])
     own = np.arange(9)
-    assert not (nearest(one, one, 2, rng, own)[1] == own[:, None]).any()
+    assert not (nearest(one, one, 2, own, rng)[1] == own[:, None]).any()
 
 
 def test_a_copy_is_nearest_at_no_distance_and_linked():
@@ -118,6 +118,13 @@ def test_of_many_records_a_random_part_is_tried(monkeypatch):
     monkeypatch.setattr("synrisk.audit.count_measures._WORK", 0)
     monkeypatch.setattr("synrisk.audit.count_measures._LEAST_TRIED", 20)
     assert "A random 20 of 60 records" in measures()["DCR"].explanation
+
+
+def test_distances_may_be_left_out():
+    names = [one.name for one in measures()]
+    assert [one.name for one in measures(distances=False)] == [
+        name for name in names if name not in ("linkability", "DCR", "DCR share", "NNDR")
+    ]
 
 
 def test_what_is_left_out_is_said():
