@@ -32,6 +32,7 @@ from synrisk.verdict.verdict import Verdict
 
 _KIND = "an audit"  # of file
 _CONFIDENCE = 1.96
+_SURELY_MORE = 0.02  # of a gain
 _DEFAULT = Criteria(gain=0.1)  # of the column of which most is learnt, and so of each
 
 
@@ -110,13 +111,22 @@ class Audit:
 
     @cached_property
     def _measures(self) -> RecordMeasures:
-        reliable = np.ones(len(self._files.people), dtype=bool)
         found: list[RecordMeasure] = []
         for of, (learnt, error) in self._by_part.items():
             found += measures_of_truth(
-                of, learnt.before, learnt.after, error, learnt.gain_error, reliable
+                of, learnt.before, learnt.after, error, learnt.gain_error, self._reliable(learnt)
             )
         return RecordMeasures(found)
+
+    def _reliable(self, learnt: Learnt) -> Any:
+        """Return of whom a gain can be relied on.
+
+        Where known columns are released as they are, a row stands in each person's place, and tells
+        also what follows from these columns more closely than other people show: two files cannot
+        part that from a copy.
+        """
+        is_kept = any(name in self._files.kept for name in self._files.keys or self._files.names)
+        return ~(is_kept & learnt.in_place & (learnt.gain > _SURELY_MORE))
 
     @property
     def _by_part(self) -> dict[str, tuple[Learnt, Any]]:
@@ -128,7 +138,7 @@ class Audit:
             values = np.array([getattr(part, name) for part in parts])
             return values[best, np.arange(len(best))]
 
-        names = ("before", "after", "before_error", "gain_error", "alone")
+        names = ("before", "after", "before_error", "gain_error", "alone", "in_place")
         joint = Learnt(*(chosen(name) for name in names))
         of_all = {JOINT: joint} | {name: one.people for name, one in self._lessons.items()}
         return {

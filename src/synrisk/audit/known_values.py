@@ -19,6 +19,7 @@ from synrisk.risk.neighbours import (
 _SHARES = (1e-5, 1e-4, 1e-3, 1e-2, 0.05, 0.2)  # of the volume about a record
 _ALONE, _SAME, _FEW, _MANY = 1, 2, 3, 4  # classes of nearness; 0 is nobody in the cell
 _FEW_AT = 3  # rows in the same place
+_LEAST_NEAR, _AT_ONCE, _RIDGE = 12, 4096, 1e-6  # of a plane through neighbours
 N_CLASSES = 5 + len(_SHARES) + 1
 
 
@@ -59,6 +60,11 @@ class Nearest:
     is_nearest: BoolArray
     classes: IntArray
 
+    @property
+    def in_place(self) -> BoolArray:
+        """Whether the nearest row agrees with all that is known."""
+        return np.isin(self.classes, (_SAME, _FEW, _MANY))
+
     def told(self, values: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
         """Return which share of the nearest rows has a value within each person's interval."""
         own = values[self.rows]
@@ -84,6 +90,44 @@ def nearest(people: Known, rows: Known, *, own: bool = False) -> Nearest:
     inside = np.arange(found.row.shape[1]) < found.n_within[:, None]
     is_nearest = inside & (found.distance <= found.distance[:, :1])
     return Nearest(found.row, is_nearest, _classes(found, is_nearest, n_dimensions))
+
+
+def local_fit(people: Known, rows: Known, values: FloatArray, *, own: bool = False) -> FloatArray:
+    """Return what a plane through the values of the nearest rows gives at each person.
+
+    A value that follows from what is known, smoothly and nearly without error, is known to whoever
+    knows other people, though no two of them are in the same place. NaN where a cell has too few.
+
+    Parameters
+    ----------
+    people, rows
+        What is known of each.
+    values
+        Of the rows.
+    own
+        Whether these are the same people: then nobody is among their own neighbours.
+    """
+    cells = common_cells(people.codes, rows.codes)
+    points, others, n_dimensions = _points(people.numbers, rows.numbers)
+    found = np.full(len(people), np.nan)
+    n_near = max(_LEAST_NEAR, 4 * (n_dimensions + 1))
+    if not n_dimensions or len(rows) <= n_near + own:
+        return found
+    near = neighbours(points, others, cells, n_others=n_near + own)
+    near = _without_self(near) if own else near
+    enough = np.flatnonzero(near.n_within >= n_near)
+    ridge = _RIDGE * np.eye(n_dimensions + 1)
+    for start in range(0, len(enough), _AT_ONCE):
+        at = enough[start : start + _AT_ONCE]
+        rows_at = near.row[at]
+        offset = others[rows_at] - points[at, None, :]
+        design = np.concatenate([np.ones((*rows_at.shape, 1)), offset], axis=2)
+        y = values[rows_at]
+        middle = y.mean(axis=1, keepdims=True)
+        gram = np.einsum("nki,nkj->nij", design, design) + ridge
+        right = np.einsum("nki,nk->ni", design, y - middle)
+        found[at] = middle[:, 0] + np.linalg.solve(gram, right[..., None])[:, 0, 0]
+    return found
 
 
 def _points(people: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray, int]:

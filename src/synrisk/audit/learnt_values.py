@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from synrisk.audit.known_values import N_CLASSES, Known, Nearest, nearest
+from synrisk.audit.known_values import N_CLASSES, Known, Nearest, local_fit, nearest
 from synrisk.audit.left_out_parts import (
     Intervals,
     Predicted,
@@ -22,7 +22,9 @@ from synrisk.audit.left_out_parts import (
     predicted_left_out,
 )
 from synrisk.audit.trust import trust
-from synrisk.base.arrays import FloatArray
+from synrisk.base.arrays import BoolArray, FloatArray, IntArray
+
+_FEW_VALUES = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,16 +66,19 @@ class Learnt:
         Standard errors of `before`, and of the difference.
     alone
         By whoever has the release alone.
+    in_place
+        Whether the nearest row agrees with all that is known.
     """
 
     SHAPES: ClassVar = dict.fromkeys(
-        ("before", "after", "before_error", "gain_error", "alone"), ("record",)
+        ("before", "after", "before_error", "gain_error", "alone", "in_place"), ("record",)
     )
     before: FloatArray
     after: FloatArray
     before_error: FloatArray
     gain_error: FloatArray
     alone: FloatArray
+    in_place: BoolArray
 
     @property
     def gain(self) -> FloatArray:
@@ -124,18 +129,21 @@ def learn(
     alone = _alone(rows, people, intervals, seed, name, base.scale)
     of_people = nearest(people.known, people.known, own=True)
     of_rows = nearest(people.known, rows.known)
+    told, has_plane = _told_by_plane(people, people, intervals, own=True)
+    smooth = trust(base.probability, told, has_plane, 2)
+    believed = _mixed(base.probability, smooth.weight, told)
     told = _told(of_people, people.value, intervals)
-    usual = trust(base.probability, told, of_people.classes, N_CLASSES)
-    before = _mixed(base.probability, usual.weight, told)
-    before_error = (1.0 - usual.weight) * base.error
+    usual = trust(believed, told, of_people.classes, N_CLASSES)
+    before = _mixed(believed, usual.weight, told)
+    before_error = (1.0 - smooth.weight) * (1.0 - usual.weight) * base.error
     told = _told(of_rows, rows.value, intervals)
     more = trust(before, told, of_rows.classes, N_CLASSES, usual.by_class)
     after = _mixed(before, more.weight, told)
     error = np.hypot(more.error * (told - before), more.weight * before_error)
-    learnt = Learnt(before, after, before_error, error, alone.probability)
+    learnt = Learnt(before, after, before_error, error, alone.probability, of_rows.in_place)
     if others is None:
         return Lesson(learnt, None)
-    weights = usual.by_class, more.by_class
+    weights = smooth.by_class, usual.by_class, more.by_class
     found = _of_others(people, rows, *others, seed, name, weights, base.scale)
     return Lesson(learnt, found)
 
@@ -147,20 +155,23 @@ def _of_others(
     intervals: Intervals,
     seed: int,
     name: str,
-    weights: tuple[FloatArray, FloatArray],
+    weights: tuple[FloatArray, FloatArray, FloatArray],
     scale: Scale,
 ) -> Learnt:
     """Return the same numbers of people who were not in the file, by the same weights."""
     base = predicted(people.table, others.given, intervals, seed, name, scale=scale)
     alone = _alone(rows, others, intervals, seed, name, scale)
-    usual, more = weights
+    smooth, usual, more = weights
     of_people, of_rows = nearest(others.known, people.known), nearest(others.known, rows.known)
+    told, has_plane = _told_by_plane(others, people, intervals)
+    believed = _mixed(base.probability, smooth[has_plane], told)
     weight, told = usual[of_people.classes], _told(of_people, people.value, intervals)
-    before = _mixed(base.probability, weight, told)
+    before = _mixed(believed, weight, told)
     before_error = (1.0 - weight) * base.error
     weight, told = more[of_rows.classes], _told(of_rows, rows.value, intervals)
     after = _mixed(before, weight, told)
-    return Learnt(before, after, before_error, weight * before_error, alone.probability)
+    error = weight * before_error
+    return Learnt(before, after, before_error, error, alone.probability, of_rows.in_place)
 
 
 def _alone(
@@ -174,6 +185,22 @@ def _alone(
 
 def _told(near: Nearest, values: FloatArray, intervals: Intervals) -> FloatArray:
     return near.told(values, intervals.low, intervals.high)
+
+
+def _told_by_plane(
+    of: People, people: People, intervals: Intervals, *, own: bool = False
+) -> tuple[FloatArray, IntArray]:
+    """Return where a plane through the nearest others tells the truth, and where there is one.
+
+    Of a column of few values there is none: levels lie on no plane.
+    """
+    if len(np.unique(people.value)) <= _FEW_VALUES:
+        return np.zeros(len(of)), np.zeros(len(of), dtype=np.int64)
+    fitted = local_fit(of.known, people.known, people.value, own=own)
+    has_plane = ~np.isnan(fitted)
+    with np.errstate(invalid="ignore"):
+        told = (fitted >= intervals.low) & (fitted <= intervals.high)
+    return told.astype(np.float64), has_plane.astype(np.int64)
 
 
 def _mixed(believed: FloatArray, weight: FloatArray, told: FloatArray) -> FloatArray:
