@@ -435,7 +435,10 @@ def _encoded(
     def encode(frame: pd.DataFrame, what: str, error: type[SynriskError]) -> Numbers:
         columns = []
         for name, variable in variables.items():
-            values = variable.encode(frame[name], what, error).astype(np.float64)
+            column = frame[name]
+            if not isinstance(variable, Factor) and isinstance(column.dtype, pd.CategoricalDtype):
+                column = column.astype(object)  # numbers that another file has as levels
+            values = variable.encode(column, what, error).astype(np.float64)
             is_gap = values == -1.0 if isinstance(variable, Factor) else np.isnan(values)
             if is_gap.all():
                 raise error(f"{what}: column {name!r} is empty.")

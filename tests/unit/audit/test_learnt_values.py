@@ -145,8 +145,6 @@ def test_people_held_out_learn_nothing_of_copies():
 
 def test_numbers_do_not_depend_on_anything_but_the_seed():
     people, rows = world(300, 8), world(300, 9)
-    one, same, other = (
-        learn(people, rows, within(people), seed, "y").people for seed in (1, 1, 2)
-    )
+    one, same, other = (learn(people, rows, within(people), seed, "y").people for seed in (1, 1, 2))
     assert (one.before == same.before).all()
     assert (one.before != other.before).any()
