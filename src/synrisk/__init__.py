@@ -2,7 +2,11 @@
 
 from synrisk.assessment.attribute_result import AttributeRisk
 from synrisk.assessment.attribute_risk import attribute_risk
+from synrisk.assessment.audit_result import Audit
 from synrisk.assessment.comparison import Comparison, compare
+from synrisk.assessment.identification_risk import IdentificationRisk, identification_risk
+from synrisk.assessment.two_file_audit import audit
+from synrisk.audit.radius import Radius
 from synrisk.base.errors import (
     DataError,
     DisclosureError,
@@ -47,6 +51,7 @@ __all__ = [
     "Additive",
     "AllLevels",
     "AttributeRisk",
+    "Audit",
     "Comparison",
     "Conjugate",
     "Criteria",
@@ -58,12 +63,14 @@ __all__ = [
     "FitError",
     "FormulaError",
     "GuessError",
+    "IdentificationRisk",
     "Interval",
     "MostlyModel",
     "Normal",
     "OptionError",
     "PlanError",
     "PriorError",
+    "Radius",
     "Range",
     "Regression",
     "Relative",
@@ -82,8 +89,10 @@ __all__ = [
     "Values",
     "Verdict",
     "attribute_risk",
+    "audit",
     "compare",
     "fit",
+    "identification_risk",
     "load_households",
     "utility",
 ]

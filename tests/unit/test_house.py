@@ -9,8 +9,8 @@ import pytest
 import synrisk
 
 ROOMS = (
-    "base", "data", "models", "core", "fitting", "synthesis", "risk", "verdict", "plots", "utility",
-    "report", "assessment", "study",
+    "base", "data", "models", "core", "fitting", "synthesis", "risk", "audit", "verdict", "plots",
+    "utility", "report", "assessment", "study",
 )  # fmt: skip
 ROOT = Path(synrisk.__file__).parent
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path.parent != ROOT)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from synrisk.core.measures import JOINT
+from synrisk.core.measures import JOINT, RecordMeasures
 from synrisk.report.facts import (
     Source,
     evaluated,
@@ -46,7 +46,7 @@ def collect_shared(
         "kind": "sharing",
         "date": today(),
         "verdict": None if source.verdict is None else told(source.verdict, sharing=True),
-        "gains": _gains(source),
+        "gains": {} if _is_void(source) else gains_in_bands(drawn.measures),
         "evaluated": evaluated(source),
         "figures": [] if release is None else pictures_of_release(drawn, release),
         "intruder": intruder(source),
@@ -60,16 +60,17 @@ def collect_shared(
     return facts
 
 
-def _gains(source: Source) -> dict[str, str]:
+def _is_void(source: Source) -> bool:
+    """Tell whether a check shows that numbers tell nothing of the release."""
+    return source.checks is not None and bool(source.checks.failures)
+
+
+def gains_in_bands(measures: RecordMeasures) -> dict[str, str]:
     """Return the largest gain, of all variables together or of one, and how many have a large one.
 
-    Both in bands, and not by variable: every band has ends that one record may lie at. Nothing
-    where a check shows that numbers tell nothing.
+    Both in bands, and not by variable: every band has ends that one record may lie at.
     """
-    if source.checks is not None and source.checks.failures:
-        return {}
-    measures = source.drawn.measures
-    all_gains = [measures[of, "gain"].value for of in (JOINT, *source.drawn.labels.names)]
+    all_gains = [measures[of, "gain"].value for of in (JOINT, *measures.variables)]
     gain = 100.0 * np.max(all_gains, axis=0)
     return {
         "largest": _points(float(gain.max())),

@@ -49,20 +49,32 @@ def write_report(
     sharing = one_of("kind", kind, KINDS) == "sharing"
     if title is not None and not isinstance(title, str):
         raise OptionError(f"title must be text; got {got(title)}.")
-    page = target_of(path)
-    if page.suffix.lower() not in _SUFFIXES:
-        raise FileError(f"{page.name!r}: a report is an HTML file, so its name ends in .html.")
-    beside = target_of(page.with_suffix(".json"))
+    page, beside = targets_of(path)
     release = None if synthetic is None else _read(source, synthetic)
     hashes = _hashes(source, synthetic, release, sharing=sharing)
     said = collect_shared if sharing else collect
     facts = said(source, release, hashes, title or _TITLE)
-    html = render(facts)
+    write_page(page, beside, facts, f"{kind}.html", owner_only=not sharing)
+    return Path(path)
+
+
+def targets_of(path: str | os.PathLike[str]) -> tuple[Path, Path]:
+    """Return where a page goes and where its facts do, or raise."""
+    page = target_of(path)
+    if page.suffix.lower() not in _SUFFIXES:
+        raise FileError(f"{page.name!r}: a report is an HTML file, so its name ends in .html.")
+    return page, target_of(page.with_suffix(".json"))
+
+
+def write_page(
+    page: Path, beside: Path, facts: Mapping[str, Any], template: str, *, owner_only: bool
+) -> None:
+    """Write a page, and its facts beside it."""
+    html = render(facts, template)
     # Figures are for the page; machines have their numbers.
     stored = in_json(json.dumps(facts, ensure_ascii=False, allow_nan=False, indent=1))
-    write_whole(beside, stored.encode(errors="replace"), owner_only=not sharing)
-    write_whole(page, html.encode(errors="replace"), owner_only=not sharing)
-    return Path(path)
+    write_whole(beside, stored.encode(errors="replace"), owner_only=owner_only)
+    write_whole(page, html.encode(errors="replace"), owner_only=owner_only)
 
 
 def _read(source: Source, synthetic: Any) -> list[Released]:
@@ -90,7 +102,7 @@ def _hashes(
             {
                 "what": "confidential data",
                 "of": "the used records as CSV, with their labels",
-                "sha256": _digest_of_frame(data, index=True),
+                "sha256": digest_of_frame(data, index=True),
             }
         )
     if release is None:
@@ -102,19 +114,20 @@ def _hashes(
             {
                 "what": f"synthetic dataset {position}",
                 "of": "the file" if is_file else "the frame as CSV, without its index",
-                "sha256": sha256(one) if is_file else _digest_of_frame(dataset.frame, index=False),
+                "sha256": sha256(one) if is_file else digest_of_frame(dataset.frame, index=False),
             }
         )
     return hashes
 
 
-def _digest_of_frame(frame: pd.DataFrame, *, index: bool) -> str:
+def digest_of_frame(frame: pd.DataFrame, *, index: bool) -> str:
+    """Return the SHA-256 digest of a frame as CSV."""
     text = frame.to_csv(index=index, lineterminator="\n")
     return hashlib.sha256(text.encode(errors="replace")).hexdigest()
 
 
-def render(facts: Mapping[str, Any]) -> str:
-    """Return the page."""
+def render(facts: Mapping[str, Any], template: str | None = None) -> str:
+    """Return the page, by default by the template of its kind."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -134,5 +147,5 @@ def render(facts: Mapping[str, Any]) -> str:
         {**picture, "svg": Markup(draw(picture, k))}  # noqa: S704
         for k, picture in enumerate(facts["figures"], 1)
     ]
-    page = environment.get_template(f"{facts['kind']}.html")
+    page = environment.get_template(template or f"{facts['kind']}.html")
     return page.render(**{**facts, "figures": figures})

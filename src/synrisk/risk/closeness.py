@@ -13,18 +13,20 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
 from scipy.special import bdtrc, ndtr
 
-from synrisk.base.arrays import BoolArray, FloatArray, IntArray
+from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.base.errors import SynriskError
 from synrisk.base.workers import Executor, Serial
 from synrisk.data.schema import Numeric
 from synrisk.risk.coincident_totals import coincidence
-from synrisk.risk.nearest_rows import Nearness, Space
+from synrisk.risk.near_counts import Count, counts, found_by, hits_of
+from synrisk.risk.nearest_rows import Space
+from synrisk.risk.neighbours import Nearness
 from synrisk.risk.own_records import nearness_to_own
 from synrisk.risk.shape_likeness import likeness
 from synrisk.risk.table_likeness import table_likeness
@@ -34,8 +36,6 @@ from synrisk.synthesis.release import Released, read_release
 from synrisk.synthesis.synthesizer import Synthesizer
 
 _LEVEL = 0.0005  # of all comparisons of an honest release
-_THRESHOLDS = (1e-5, 1e-4, 1e-3, 1e-2, 0.05, 0.2)
-_OUTLYING = (5, 10, 20, 40, 80, 160)  # records that stand out most, looked at by themselves
 _HARDLY_ANY = 0.01  # records
 _BY_CHANCE = 1e-15  # that a number of sixteen digits is another's
 _NOT_NORMAL = 10.0  # by which skewed departures of few rows may make a tail of the shape larger
@@ -177,16 +177,16 @@ def _near(
     groups = alone if len(alone) < 2 else [*alone, (0, [of for _, (of,) in alone])]
     rows = []
     for number, group in groups:
-        counts = _counts(group)
-        best = told = min(counts, key=lambda one: (one.p, -one.n_compared))
+        all_counts = counts(group)
+        best = told = min(all_counts, key=lambda one: (one.p, -one.n_compared))
         p = best.p
         if p < _LEVEL:
             n_rows = [int(dataset.kept.sum()) for dataset in release]
             of_best = n_rows[number - 1] if number else max(n_rows)
             p = max(p, _by_simulation(best, way, _simulated(synthesizer, of_best)))
             # Where several speak against chance, the one that finds most beyond it tells who.
-            told = max((one for one in counts if one.p < _LEVEL), key=lambda one: one.excess)
-        labels = () if p >= _LEVEL else _labels(synthesizer, _found(told, group))
+            told = max((one for one in all_counts if one.p < _LEVEL), key=lambda one: one.excess)
+        labels = () if p >= _LEVEL else _labels(synthesizer, found_by(told, group))
         rows.append(
             Closeness(
                 compared, number, told.n_compared, told.found, told.expected, p, _LEVEL, labels
@@ -195,94 +195,7 @@ def _near(
     return rows
 
 
-def _found(best: _Count, group: Sequence[Sequence[Nearness]]) -> IntArray:
-    """Return the positions of the records that were counted."""
-    positions = []
-    for near in (of[best.part] for of in group):
-        hits = _hits(near)
-        positions.append(near.position[hits.place[hits.below(best.threshold, best.most)]])
-    return np.concatenate(positions)
-
-
-@dataclass(frozen=True)
-class _Count:
-    """How many of some records have a row nearer than a threshold.
-
-    Attributes
-    ----------
-    part, threshold, most
-        Which way was looked at, below which probability, among how many records that stand out.
-    n_ways
-        In which the same was looked for.
-    """
-
-    part: int
-    threshold: float
-    most: int
-    n_ways: int
-    found: int
-    n_compared: int
-
-    @property
-    def p(self) -> float:
-        return self.tail(self.threshold)
-
-    @property
-    def expected(self) -> float:
-        return self.n_compared * self.threshold
-
-    @property
-    def excess(self) -> float:
-        return self.found - 2.0 * self.expected  # one named by chance weighs as much
-
-    def tail(self, probability: float) -> float:
-        """Return the probability of as many, by the probability of each."""
-        if not self.found:
-            return 1.0
-        tail = float(bdtrc(self.found - 1, self.n_compared, min(probability, 1.0)))
-        return min(self.n_ways * tail, 1.0)
-
-
-def _counts(group: Sequence[Sequence[Nearness]]) -> list[_Count]:
-    """Count at every threshold, among all records and those that stand out, in every way."""
-    n_parts = min(map(len, group))
-    found = []
-    for part in range(n_parts):
-        near = [of[part] for of in group]
-        hits = [_hits(one) for one in near]
-        n_records = max(len(one.p) for one in near)
-        sizes = [size for size in _OUTLYING if 2 * size <= n_records] + [n_records]
-        n_ways = n_parts * len(sizes) * len(_THRESHOLDS)
-        for size in sizes:
-            n = sum(min(size, len(one.p)) for one in near)
-            p = np.sort(np.concatenate([of.p[of.place < size] for of in hits]))
-            for threshold, n_found in zip(
-                _THRESHOLDS, np.searchsorted(p, _THRESHOLDS).tolist(), strict=True
-            ):
-                found.append(_Count(part, threshold, size, n_ways, n_found, n))
-    return found
-
-
-class _Hits(NamedTuple):
-    """Records with a near row: how improbable that is, and their place in the order."""
-
-    p: FloatArray
-    place: IntArray
-
-    def below(self, threshold: float, size: int) -> BoolArray:
-        return (self.p < threshold) & (self.place < size)
-
-
-def _hits(near: Nearness) -> _Hits:
-    """Return the records with a near row; of several with the same row, the nearest."""
-    place = np.flatnonzero(near.p < _THRESHOLDS[-1])
-    place = place[np.argsort(near.p[place], kind="stable")]
-    _, first = np.unique(near.row[place], return_index=True)
-    place = place[first]
-    return _Hits(near.p[place], place)
-
-
-def _by_simulation(best: _Count, way: _Way, simulated: Sequence[Released]) -> float:
+def _by_simulation(best: Count, way: _Way, simulated: Sequence[Released]) -> float:
     """Return the probability of as many by what datasets of the models say; 0 if nothing else.
 
     Rows do not lie evenly about a record where they are few or follow a curve.
@@ -292,7 +205,7 @@ def _by_simulation(best: _Count, way: _Way, simulated: Sequence[Released]) -> fl
         parts = way(dataset, -number)
         if len(parts) > best.part:
             near = parts[best.part]
-            each.append(int(_hits(near).below(best.threshold, best.most).sum()))
+            each.append(int(hits_of(near).below(best.threshold, best.most).sum()))
             n += min(len(near.p), best.most)
     hits = sum(each)
     if not hits or bdtrc(hits - 1, n, best.threshold) > _CONTRADICTED:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -18,24 +17,14 @@ from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.base.seeds import stream
 from synrisk.data.schema import Columns, Factor, common_codes
 from synrisk.models.plan import Regression
+from synrisk.risk.neighbours import Nearness, common_cells, middle_spread, neighbours, whitening
 from synrisk.risk.row_groups import Codes, kept_codes
 from synrisk.risk.value_steps import is_heaped, spread_out
 from synrisk.synthesis.release import Released
 from synrisk.synthesis.synthesizer import Synthesizer
 
-_N_AROUND = 5  # rows, of which the first is compared with the volume that the next one bounds
 _LEAST_IN_CELL = 20  # records on average, for cells to be worth while
 _MOST_MOVED = 1000  # records that are moved: everybody was, if anybody
-_APART = 1e6  # between cells, in units of the spread of all points
-_LEAST_VARIANCE = 1e-12  # of a direction, relative to the largest
-
-
-class Nearness(NamedTuple):
-    """Of each record: the probability of a row as near, the row, and the record's position."""
-
-    p: FloatArray
-    row: IntArray
-    position: IntArray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -83,14 +72,14 @@ class Space:
         start = np.zeros(len(regressions))
         space = cls(regressions, tuple(cells), start, start + 1.0, columns, first)
         plain = space._numbers(np.column_stack(values))
-        space = replace(space, middle=np.median(plain, axis=0), spread=_spread(plain))
+        space = replace(space, middle=np.median(plain, axis=0), spread=middle_spread(plain))
         return space._farthest_first()
 
     def _farthest_first(self) -> Space:
         """Return the space with its records in the order of their distance from others."""
         values = [self.records[one.response][self.positions] for one in self.regressions]
         points = self._bent(np.column_stack(values).astype(np.float64))
-        points = points @ _rounding(points)
+        points = points @ whitening(points)
         k = min(4, len(points))  # the first is the record itself
         away = np.asarray(cKDTree(points).query(points, k=[k])[0])[:, 0]
         return replace(self, positions=self.positions[np.argsort(-away, kind="stable")])
@@ -102,7 +91,7 @@ class Space:
         cells = [codes[name] for name in self.cells if name in codes]
         if len(cells) < min(len(self.cells), 1):
             return []
-        places = _apart(cells, self.positions, at) if cells else None
+        places = _cells(cells, self.positions, at) if cells else None
         return self._nearest(own, rows, places, self.positions, at)
 
     def moved(self, _: Synthesizer, dataset: Released, number: int) -> list[Nearness]:
@@ -164,39 +153,17 @@ class Space:
         self,
         own: FloatArray,
         rows: FloatArray,
-        places: tuple[FloatArray, FloatArray] | None,
+        cells: tuple[IntArray, IntArray] | None,
         positions: IntArray,
         at: IntArray,
     ) -> list[Nearness]:
         if len(rows) < 2:
             return []
         points, others = self._bent(own), self._bent(rows)
-        rounding = _rounding(others if len(rows) > 10 * others.shape[1] else points)
-        points, others = points @ rounding, others @ rounding
-        if places is not None:
-            points, others = (
-                np.column_stack(pair) for pair in zip((points, others), places, strict=True)
-            )
-        k = min(_N_AROUND + 1, len(rows))
-        tree = cKDTree(others, compact_nodes=False, balanced_tree=False)
-        found = tree.query(points, k=k)
-        distance, row = np.asarray(found[0]), at[np.asarray(found[1])]
-        n_within = (distance < 0.5 * _APART).sum(axis=1)  # of the record's cell
-        last = distance[np.arange(len(own)), np.maximum(n_within - 1, 0)]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.where(last > 0, distance[:, 0] / last, 1.0) ** rounding.shape[1]
-            p = -np.expm1((n_within - 1) * np.log1p(-np.minimum(share, 1.0)))
-        p = np.where(n_within < 2, 1.0, p)
-        return [Nearness(p, row[:, 0], positions)]
-
-
-def _rounding(points: FloatArray) -> FloatArray:
-    """Return the map after which points are uncorrelated with variance one."""
-    size, directions = np.linalg.eigh(np.atleast_2d(np.cov(points, rowvar=False)))
-    if not size[-1] > 0.0:
-        return np.eye(points.shape[1])
-    kept = size > _LEAST_VARIANCE * size[-1]
-    return np.asarray(directions[:, kept] / np.sqrt(size[kept]))
+        white = whitening(others if len(rows) > 10 * others.shape[1] else points)
+        near = neighbours(points @ white, others @ white, cells)
+        p = near.probability(white.shape[1])
+        return [Nearness(p, at[near.row[:, 0]], positions)]
 
 
 def _trimmed(values: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -204,15 +171,6 @@ def _trimmed(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     cut = len(values) // 10
     middle = np.sort(values, axis=0)[cut : len(values) - cut]
     return middle.mean(axis=0), middle.std(axis=0)
-
-
-def _spread(values: FloatArray) -> FloatArray:
-    """Return the middle half's width in normal standard deviations; where it has none, the sd."""
-    low, high = np.quantile(values, [0.25, 0.75], axis=0)
-    with np.errstate(over="ignore"):
-        sd = values.std(axis=0)
-    spread = np.where(high > low, (high - low) / 1.349, sd)
-    return np.where(np.isfinite(spread) & (spread > 0), spread, 1.0)
 
 
 def _codes(synthesizer: Synthesizer, dataset: Released) -> dict[str, Codes]:
@@ -244,13 +202,9 @@ def _cells_of(synthesizer: Synthesizer) -> dict[str, IntArray]:
     return chosen
 
 
-def _apart(
-    cells: Sequence[Codes], positions: IntArray, at: IntArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return a coordinate that parts the cells."""
-    both = np.column_stack(
-        [np.concatenate([of.records[positions], of.rows[at]]).astype(np.int64) for of in cells]
+def _cells(cells: Sequence[Codes], positions: IntArray, at: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the cells of records and rows."""
+    return common_cells(
+        np.column_stack([of.records[positions] for of in cells]),
+        np.column_stack([of.rows[at] for of in cells]),
     )
-    _, codes = np.unique(both, axis=0, return_inverse=True)
-    place = _APART * codes.ravel().astype(np.float64)
-    return place[: len(positions)], place[len(positions) :]

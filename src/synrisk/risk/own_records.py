@@ -7,7 +7,7 @@ from scipy.special import chdtrc, ndtr, pdtr
 
 from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.base.seeds import stream
-from synrisk.risk.nearest_rows import Nearness
+from synrisk.risk.neighbours import Nearness
 from synrisk.risk.row_groups import groupings
 from synrisk.risk.value_steps import is_heaped, spread_out
 from synrisk.synthesis.fitted_model import Model

@@ -1,4 +1,4 @@
-"""The command line: ``synrisk demo``, ``init``, ``run``, ``report``."""
+"""The command line: ``synrisk demo``, ``init``, ``run``, ``report``, ``audit``."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from synrisk.base.errors import FileError, OptionError, SynriskError, listed, on
 from synrisk.base.messages import visible
 from synrisk.data.frames import read_table
 from synrisk.data.output_files import why_not_a_file, write_whole
+from synrisk.study.audit_run import Audited, run_audit
 from synrisk.study.file import REPORT_KINDS, kinds_of, no_policy, read_study
 from synrisk.study.folder import SIGNALS, abandon
 from synrisk.study.run import Done, report, run, seeds_of
@@ -81,7 +82,8 @@ app = typer.Typer(
     help=(
         "What could an intruder learn about each person from this synthetic data?\n\n"
         "Begin with: synrisk init mystudy --data people.csv\n\n"
-        "Then: synrisk run mystudy/study.toml"
+        "Then: synrisk run mystudy/study.toml\n\n"
+        "With two files and no models: synrisk audit real.csv fake.csv"
     ),
     epilog=_EXIT_CODES,
     no_args_is_help=True,
@@ -337,18 +339,114 @@ def make_report(
     """
     if kind is not None:
         one_of("--kind", kind, REPORT_KINDS)
-    limits = None
-    if criteria is not None:
-        limits = Criteria.from_toml(criteria, policy)
-    elif policy is not None:
-        if policy not in policy_names():
-            raise OptionError(f"--policy: {no_policy(policy)} Yours: --criteria policies.toml.")
-        limits = Criteria.named(policy)
+    limits = _limits(criteria, policy)
     kinds = () if kind is None else kinds_of(kind)
     done = report(folder, kinds=kinds, criteria=limits, title=title, progress=not quiet)
     if not quiet:
         _tell(done)
     return _code(done.verdict)
+
+
+@app.command("audit", epilog=_EXIT_CODES)
+@_guarded
+def audit_files(
+    confidential: Annotated[Path, typer.Argument(help="The confidential file.", metavar="REAL")],
+    synthetic: Annotated[
+        list[Path], typer.Argument(help="The release, a file a dataset.", metavar="FAKE…")
+    ],
+    holdout: Annotated[
+        Path | None,
+        typer.Option("--holdout", help="People of the same kind who are in neither file."),
+    ] = None,
+    keys: Annotated[
+        str | None,
+        typer.Option("--keys", help="What an intruder knows of a person: a,b. By default all."),
+    ] = None,
+    sensitive: Annotated[
+        str | None, typer.Option("--sensitive", help="What is sought: c,d. By default all.")
+    ] = None,
+    categories: Annotated[
+        str | None,
+        typer.Option("--categories", help="Columns of numbers that are levels: zip,code."),
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option("--folder", "-f", help="Where to write reports and numbers."),
+    ] = None,
+    criteria: Annotated[
+        Path | None,
+        typer.Option("--criteria", "-c", help="A TOML file of policies, for other limits."),
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option("--policy", "-p", help="A policy of that file, or a built-in one: p-percent."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="For the same numbers again; by default secret.")
+    ] = None,
+    quiet: Quiet = False,
+) -> int:
+    """Say what a release teaches about each person, by two files alone.
+
+    No models are needed, and nothing is assumed of how the release was made. With --folder it
+    writes a report for sharing and one for inside use, a row a record (records.csv), the audit
+    (audit.nc), and what it was made of (manifest.json); all but report.html is for inside use.
+
+    Examples: synrisk audit real.csv fake.csv; synrisk audit real.csv fake1.csv fake2.csv
+    --keys age,sex,region --sensitive income --folder out
+    """
+    options = {
+        "holdout": holdout,
+        "keys": _split(keys),
+        "sensitive": _split(sensitive),
+        "types": dict.fromkeys(_split(categories) or (), "category") or None,
+        "seed": seed,
+    }
+    limits = _limits(criteria, policy)
+    done = run_audit(confidential, synthetic, options, folder, limits, progress=not quiet)
+    if not quiet:
+        _tell_audit(done)
+    return _code(done.verdict)
+
+
+def _split(names: str | None) -> list[str] | None:
+    """Return the names of columns that commas part."""
+    return None if names is None else [name.strip() for name in names.split(",") if name.strip()]
+
+
+def _limits(criteria: Path | None, policy: str | None) -> Criteria | None:
+    """Return the limits that options name, or None."""
+    if criteria is not None:
+        return Criteria.from_toml(criteria, policy)
+    if policy is None:
+        return None
+    if policy not in policy_names():
+        raise OptionError(f"--policy: {no_policy(policy)} Yours: --criteria policies.toml.")
+    return Criteria.named(policy)
+
+
+def _tell_audit(done: Audited) -> None:
+    """Print what an audit found: for inside use."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("probability of the truth")
+    shown = {
+        "before": "before, mean",
+        "after": "after, mean",
+        "gain_q95": "gain, 95 %",
+        "gain_max": "gain, largest",
+    }
+    for name in shown.values():
+        table.add_column(name, justify="right")
+    for of, row in done.audit.summary().iterrows():
+        table.add_row(visible(str(of)), *(f"{row[key]:.3g}" for key in shown))
+    _print("")
+    _put(table)
+    _print_lines("Note", done.audit.notes[:-1])  # the last is beside the verdict
+    _print(f"\n{_in_lines(done.verdict)}")
+    if done.folder is not None:
+        _print(f"\nWritten: {done.folder}")
+    for kind, path in done.reports.items():
+        _print(f"Report for {'sharing' if kind == 'sharing' else 'inside use'}: {path}")
 
 
 def _code(verdict: Verdict | None) -> int:

@@ -208,7 +208,7 @@ def report(
     title = title or str(manifest["title"])
     if criteria is None:
         criteria = _criteria_of(folder, manifest)
-    names = [SUMMARY, *(name for kind in chosen for name in _report_names(kind))]
+    names = [SUMMARY, *(name for kind in chosen for name in report_names(kind))]
     synthetic, said = _synthetic_of(folder, manifest)
     with writing(folder, names, keep=True) as staging, steps(progress) as show:
         if read_manifest(folder) != manifest:
@@ -323,7 +323,7 @@ def _names(study: Study) -> list[str]:
     names = [RISK, RECORDS, SUMMARY]
     if study.utility is not None:
         names.append(UTILITY)
-    names += [name for kind in study.kinds for name in _report_names(kind)]
+    names += [name for kind in study.kinds for name in report_names(kind)]
     if study.files is None:
         names += [_synthetic_name(study, number) for number in range(1, study.m + 1)]
     if study.draws is None:
@@ -331,7 +331,8 @@ def _names(study: Study) -> list[str]:
     return names
 
 
-def _report_names(kind: str) -> tuple[str, str]:
+def report_names(kind: str) -> tuple[str, str]:
+    """Return what a report and its facts are called."""
     page = REPORTS[kind]
     return page, str(Path(page).with_suffix(".json"))
 
@@ -582,19 +583,19 @@ def _write_findings(
         {
             "title": title,
             "verdict": verdict.to_json(),
-            "summary": {str(of): _plain(row) for of, row in risk.summary().iterrows()},
+            "summary": {str(of): plain_numbers(row) for of, row in risk.summary().iterrows()},
             "estimator": risk.estimator,
             "n_datasets": risk.n_datasets,
             "n_draws": risk.n_draws,
             "notes": list(risk.notes),
             "findings": risk.diagnostics().to_dict("records"),
-            "utility": None if measured is None else _plain(measured.summary()["value"]),
+            "utility": None if measured is None else plain_numbers(measured.summary()["value"]),
         },
     )
     return verdict
 
 
-def _plain(row: Mapping[Any, Any] | pd.Series[Any]) -> dict[str, float | str | None]:
+def plain_numbers(row: Mapping[Any, Any] | pd.Series[Any]) -> dict[str, float | str | None]:
     """Return text, and numbers with None for NaN, which JSON does not have."""
     return {
         str(key): v if isinstance(v, str) else float(v) if np.isfinite(v) else None

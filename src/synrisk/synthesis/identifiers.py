@@ -87,6 +87,28 @@ def is_row_counter(column: pd.Series[Any]) -> bool:
     return not n_text and len(numbers) > 1 and bool((np.diff(numbers) == 1).all())
 
 
+def names_people(column: pd.Series[Any]) -> bool:
+    """Tell whether a column can only be there to name people: numbers alone are measurements.
+
+    Text that nearly everybody alone has, a counter of rows, and whole numbers that all differ in a
+    column that is called like an id.
+    """
+    kinds = pd.api.types
+    if not kinds.is_numeric_dtype(column.dtype) or kinds.is_bool_dtype(column.dtype):
+        if isinstance(column.dtype, pd.CategoricalDtype) or not identifies(column):
+            return False
+        known = column.dropna()
+        are_numbers = 2 * as_real_numbers(known)[1] < len(known)  # of which some may be misspelt
+        return not are_numbers or _called_like_an_id(str(column.name))
+    numbers = as_real_numbers(column.dropna())[0]
+    if len(numbers) < _LEAST_VALUES or not (numbers == np.rint(numbers)).all():
+        return False
+    n_different = len(np.unique(numbers))
+    if n_different == len(numbers) and is_row_counter(column):
+        return True
+    return n_different >= _NEARLY_ALL * len(numbers) and _called_like_an_id(str(column.name))
+
+
 def _hashable(known: pd.Series[Any]) -> pd.Series[Any]:
     if known.dtype != object:
         return known

@@ -96,6 +96,8 @@ class LimitReason(Reason):
         What counts as the truth, in words: "within 10 %"; nothing for the truth alone.
     rows
         What records are called: "records", or "people" where somebody says that they are.
+    sought
+        What the intruder is after, where that is not a record's true values.
     """
 
     kind = "limit"
@@ -109,6 +111,7 @@ class LimitReason(Reason):
     named: str = JOINT
     within: str = ""
     rows: str = CALLED
+    sought: str = ""
 
     @property
     def n_evaluated(self) -> int:
@@ -161,7 +164,8 @@ class LimitReason(Reason):
         return " and ".join(self._exceeds_one(*limit, none=none) for limit in self.limits.items())
 
     def _exceeds_one(self, measure: MeasureName, limit: float, *, none: bool) -> str:
-        what = "true values" if self.named == JOINT else f"true {self.named}"
+        true = "true values" if self.named == JOINT else f"true {self.named}"
+        what = self.sought or true
         belief = f"an intruder's probability of the {what}{self.within and ' ' + self.within}"
         whose, verb, by = {
             "gain": ("the release", "raise", f" {belief} by"),

@@ -221,6 +221,10 @@ def judge(
     doubts: Sequence[Doubt] = (),
     within: Mapping[str, str] | None = None,
     rows: str = CALLED,
+    sought: str = "",
+    about_release: Sequence[Reason] | None = None,
+    kind: str = "synthesized",
+    joint: str = JOINT,
 ) -> Verdict:
     """Return whether the records keep the criteria.
 
@@ -242,6 +246,15 @@ def judge(
         What counts as the truth, in words, by variable and for the joint.
     rows
         What records are called.
+    sought
+        What the intruder is after, where that is not a record's true values.
+    about_release
+        What else is to be said of the release, in place of `checks`: these compare it with models,
+        which not every measure has.
+    kind
+        Of the variables, in a word.
+    joint
+        What the number of all variables together is of, in words.
     """
     if not isinstance(criteria, Criteria):
         raise OptionError(
@@ -252,8 +265,8 @@ def judge(
         for name in criteria.variables:
             if name not in variables:
                 raise OptionError(
-                    f"The criteria have limits on {name!r}, which is not synthesized."
-                    f"{nearest(name, variables)} The synthesized variables are {listed(variables)}."
+                    f"The criteria have limits on {name!r}, which is not {kind}."
+                    f"{nearest(name, variables)} The {kind} variables are {listed(variables)}."
                 )
     reasons: list[Reason] = []
     states: dict[str, Any] = {}
@@ -279,14 +292,16 @@ def judge(
                 int(over.sum()),
                 {k: n for k, n in {**why, NOT_EVALUATED: n_records - len(labels)}.items() if n},
                 int((before & over).sum()),
-                alone if alone and of == JOINT else of,
+                (alone or joint) if of == JOINT else of,
                 (within or {}).get(of, ""),
                 rows,
+                sought,
             )
             reasons.append(reason)
-    reasons.append(
-        _release_reason(checks, variables, accept=criteria.unchecked_release == "accept")
-    )
+    if about_release is None:
+        accept = criteria.unchecked_release == "accept"
+        about_release = (_release_reason(checks, variables, accept=accept),)
+    reasons += about_release
     if checks is not None and checks.as_is:
         reasons.append(AsIsReason(PASSED, checks.as_is))
     table = pd.DataFrame(states, index=labels)

@@ -11,7 +11,8 @@ import synrisk as sr
 from synrisk.base.workers import Serial
 from synrisk.data.archive import pack, unpack
 from synrisk.risk.closeness import _LEVEL, Closeness, check_closeness
-from synrisk.risk.nearest_rows import _APART, Space
+from synrisk.risk.nearest_rows import Space
+from synrisk.risk.neighbours import _APART
 from synrisk.risk.own_records import nearness_to_own
 from synrisk.risk.release_checks import ReleaseChecks
 from synrisk.risk.shape_likeness import likeness

@@ -69,21 +69,31 @@ class Tolerance:
         """Return how far from each record's truth a value may be, in the variable's own units."""
         if not target.family.is_ordered:
             return np.zeros(len(target.truth))
+        return self.reach(target.truth, target.everybody, target.spread, is_whole=target.is_whole)
+
+    def reach(
+        self, truth: FloatArray, everybody: FloatArray, sd: float, *, is_whole: bool
+    ) -> FloatArray:
+        """Return the same of numbers, given everybody's and their standard deviation."""
         if self.sds is not None:
-            middle = float(np.median(target.everybody))
-            from_middle = self.share * np.abs(target.truth - middle)
-            return np.maximum(from_middle, self.sds * spread(target.everybody))
-        reach = self.share * np.abs(target.truth)
+            from_middle = self.share * np.abs(truth - float(np.median(everybody)))
+            return np.maximum(from_middle, self.sds * spread(everybody))
+        reach = self.share * np.abs(truth)
         if self.width is not None:
             return np.maximum(reach, self.width)
-        if not target.is_whole and target.everybody.min() <= 0:
-            return np.maximum(reach, self.share * target.spread)
+        if not is_whole and everybody.min() <= 0:
+            return np.maximum(reach, self.share * sd)
         return reach
 
     def words(self, family: Any) -> str:
         """Return what it is in words, of a variable of a family."""
         if not family.is_ordered or family.is_classification:
             return ""
+        return self.in_words
+
+    @property
+    def in_words(self) -> str:
+        """What it is of a number, in words."""
         if self.sds is not None:
             number = "a quarter of a" if self.sds == _NEAR else f"{self.sds:g}"
             plural = "" if self.sds == _NEAR else "s"

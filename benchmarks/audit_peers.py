@@ -1,0 +1,76 @@
+"""What other programs say of the releases that ``benchmarks/audit.py peers FOLDER`` writes.
+
+``python benchmarks/audit_peers.py FOLDER`` in an environment with anonymeter and SDMetrics; synrisk
+need not be there, and neither is one of its dependencies.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pandas as pd
+
+CODES = ("Urban", "Race")
+
+
+def anonymeter(people: pd.DataFrame, release: pd.DataFrame, control: pd.DataFrame) -> Iterator[str]:
+    """Yield the risks of inference and linkability with their intervals."""
+    from anonymeter.evaluators import InferenceEvaluator, LinkabilityEvaluator
+
+    keys = ["Urban", "Race", "KidsCount", "LogExpenditure"]
+    sought = {"aux_cols": keys, "secret": "LogIncome", "regression": True}
+    inference = InferenceEvaluator(
+        ori=people, syn=release, control=control, n_attacks=1000, **sought
+    )
+    link = LinkabilityEvaluator(
+        ori=people, syn=release, control=control, n_attacks=1000, n_neighbors=1,
+        aux_cols=(keys[:3], ["LogExpenditure", "LogIncome"]),
+    )  # fmt: skip
+    for name, evaluator in (("inference", inference), ("linkability", link)):
+        evaluator.evaluate(n_jobs=1)
+        risk = evaluator.risk()
+        yield f"{name} {risk.value:.3f} ({risk.ci[0]:.3f}–{risk.ci[1]:.3f})"
+
+
+def sdmetrics(people: pd.DataFrame, release: pd.DataFrame, _: pd.DataFrame) -> Iterator[str]:
+    """Yield the share of new rows and the protection by distances to the nearest."""
+    from sdmetrics.single_table import DCRBaselineProtection, NewRowSynthesis
+
+    kinds = {name: {"sdtype": "numerical"} for name in people}
+    kinds |= {name: {"sdtype": "categorical"} for name in CODES}
+    metadata = {"columns": kinds}
+    new = NewRowSynthesis.compute(people, release, metadata, synthetic_sample_size=2000)
+    yield f"new rows {new:.3f}"
+    kept = DCRBaselineProtection.compute(people, release, metadata)
+    yield f"DCR protection {kept:.3f}"
+
+
+def main(folder: Path) -> None:
+    """Print a line a release and program."""
+    warnings.simplefilter("ignore")
+    people, control = (pd.read_csv(folder / name) for name in ("people.csv", "control.csv"))
+    programs: tuple[Callable[..., Iterator[str]], ...] = (anonymeter, sdmetrics)
+    for path in sorted(folder.glob("*.csv")):
+        if path.name in ("people.csv", "control.csv"):
+            continue
+        release = pd.read_csv(path)
+        for program in programs:
+            start = time.process_time()
+            tables = [frame.copy() for frame in (people, release, control)]
+            for frame in tables:
+                for name in CODES:
+                    frame[name] = frame[name].astype(str)
+            try:
+                said = ", ".join(program(*tables))
+            except Exception as error:
+                said = f"{type(error).__name__}"
+            cpu = time.process_time() - start
+            print(f"{path.stem:<40} {program.__name__:<11} {said}; CPU {cpu:.1f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,1 @@
+"""What two files tell about a release, whatever made it: what is learnt, copies, counts."""

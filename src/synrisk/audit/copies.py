@@ -1,0 +1,360 @@
+"""Are rows of a release closer to people than chance brings them, whatever made it? (METHOD §13)
+
+Without a model the confidential file itself says what chance is: how near people are to each other.
+Only columns that are not released as they are are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias
+
+import numpy as np
+from scipy.special import bdtrc
+
+from synrisk.audit.two_files import Files, Numbers
+from synrisk.base.arrays import BoolArray, FloatArray, IntArray
+from synrisk.base.seeds import stream
+from synrisk.risk.near_counts import Count, counts, hits_of
+from synrisk.risk.neighbours import (
+    N_AROUND,
+    Nearness,
+    Neighbours,
+    common_cells,
+    middle_spread,
+    neighbours,
+    whitening,
+)
+from synrisk.risk.value_steps import is_heaped, is_rounded, spread_out
+
+FALSE_ALARMS = 0.001  # of honest releases
+FALSE_DISCOVERIES = 0.05  # of the people who are named, where there is an alarm
+_LEAST_IN_CELL = 20  # people on average
+_BY_CHANCE = 1e-15  # that a number of sixteen digits is another's
+_WHOLE_FROM = 10
+_ROUNDING = 1e-15
+_CONTRADICTED = 0.02  # the probability of as many near pairs among people
+
+Way: TypeAlias = Literal["values", "rows", "nearest"]
+
+_HOW = {
+    "values": "have a number that the release repeats to the last digit",
+    "nearest": "have a row too near to be so by chance",
+}
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One way in which rows were compared with people.
+
+    Attributes
+    ----------
+    way
+        ``"values"``: numbers repeated to the last digit. ``"rows"``: rows that agree with one
+        record in all columns, beside those that agree with each other within a file.
+        ``"nearest"``: the row nearest to each record, among those of the same levels.
+    dataset
+        Its number.
+    n_compared, found, expected
+        How many were compared, how many are too near, and how many would be by chance.
+    p
+        The probability of as many or more, times the number of ways in which this was looked for.
+    """
+
+    way: Way
+    dataset: int
+    n_compared: int
+    found: int
+    expected: float
+    p: float
+
+    @property
+    def sentence(self) -> str:
+        """What was found, in words."""
+        if self.way == "rows":
+            return (
+                f"In dataset {self.dataset}, {self.found:,} of {self.n_compared:,} pairs of rows "
+                "that agree in every column are of a person and a row of the release; by chance "
+                "at most half are."
+            )
+        return (
+            f"In dataset {self.dataset}, {self.found:,} of {self.n_compared:,} people compared "
+            f"{_HOW[self.way]}; chance gives about {about(self.expected)}."
+        )
+
+
+def chance(p: float) -> str:
+    """Return a probability in words: what is smaller than rounding is told so."""
+    return f"{p:.2g}" if p >= _ROUNDING else f"below {_ROUNDING:g}"
+
+
+def about(number: float) -> str:
+    """Return a number of people that is expected: whole where it is large."""
+    return f"{number:,.0f}" if number >= _WHOLE_FROM else f"{number:.2g}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Copies:
+    """How near rows come to people.
+
+    Attributes
+    ----------
+    compared
+        By way and dataset.
+    p
+        By person, the probability of a row as near as the nearest, of the datasets together; 1
+        where there is no number to be near by.
+    named
+        Who has a row too near: at most a twentieth of them by chance, and nobody where the release
+        as a whole is not too near.
+    """
+
+    SHAPES: ClassVar = {"p": ("record",), "named": ("record",)}
+    compared: tuple[Compared, ...]
+    p: FloatArray
+    named: BoolArray
+
+    @property
+    def combined(self) -> float:
+        """The probability of the least probable of what was found, times their number."""
+        return min([1.0, *(len(self.compared) * one.p for one in self.compared)])
+
+    @property
+    def is_too_close(self) -> bool:
+        """Whether an honest release is so close once in a thousand times."""
+        return self.combined < FALSE_ALARMS
+
+    @property
+    def found(self) -> tuple[Compared, ...]:
+        """What raises the alarm."""
+        tail = FALSE_ALARMS / max(len(self.compared), 1)
+        return tuple(one for one in self.compared if one.p < tail)
+
+
+def copies(files: Files, seed: int) -> Copies:
+    """Return how near each dataset comes to people."""
+    compared: list[Compared] = []
+    smallest = np.ones(len(files.people))
+    repeated = np.zeros(len(files.people), dtype=bool)
+    space = _Space.of(files)
+    for number, dataset in enumerate(files.release, 1):
+        for way, hit in _exact(files, dataset, number):
+            compared.append(way)
+            repeated |= hit
+        if space is not None:
+            near = space.nearness(dataset, number, seed)
+            compared.append(_counted(near, space.among_people(number, seed), number))
+            p = np.ones(len(smallest))
+            p[near.position] = near.p
+            smallest = np.minimum(smallest, p)
+    m = len(files.release)
+    found = Copies(tuple(compared), np.minimum(m * smallest, 1.0), repeated)
+    if not found.is_too_close:
+        return Copies(found.compared, found.p, np.zeros_like(repeated))
+    return Copies(found.compared, found.p, repeated | false_discoveries(found.p))
+
+
+def false_discoveries(p: FloatArray, share: float = FALSE_DISCOVERIES) -> BoolArray:
+    """Return which are too small, by Benjamini and Hochberg's rule: of these a share by chance."""
+    order = np.argsort(p, kind="stable")
+    n = len(p)
+    under = np.flatnonzero(p[order] * n <= share * np.arange(1, n + 1))
+    chosen = np.zeros(n, dtype=bool)
+    if len(under):
+        chosen[order[: under[-1] + 1]] = True
+    return chosen
+
+
+def _exact(files: Files, dataset: Numbers, number: int) -> Iterator[tuple[Compared, BoolArray]]:
+    """Yield exact repeats of numbers and of rows, and whose they are."""
+    values = _repeated_values(files, dataset, number)
+    if values is not None:
+        yield values
+    yield _repeated_rows(files, dataset, number)
+
+
+def _repeated_values(
+    files: Files, dataset: Numbers, number: int
+) -> tuple[Compared, BoolArray] | None:
+    """Count people a number of whom is repeated to the last digit, where nothing is rounded.
+
+    Numbers that several people have, and zero, are nobody's.
+    """
+    hit, n_columns = np.zeros(len(files.people), dtype=bool), 0
+    for name in files.made:
+        own, theirs = files.column(files.people, name), files.column(dataset, name)
+        theirs = theirs[~np.isnan(theirs)]
+        if files.few_values(name) or is_rounded(theirs):
+            continue
+        n_columns += 1
+        values, first, n_people = np.unique(own, return_index=True, return_counts=True)
+        alone = (n_people == 1) & (values != 0.0)
+        hit[first[alone][np.isin(values[alone], theirs)]] = True
+    if not n_columns:
+        return None
+    n, found = len(hit), int(hit.sum())
+    expected = n_columns * n * len(dataset) * _BY_CHANCE
+    p = float(bdtrc(found - 1, n, min(expected / n, 1.0))) if found else 1.0
+    return Compared("values", number, n, found, expected, p), hit
+
+
+def _repeated_rows(files: Files, dataset: Numbers, number: int) -> tuple[Compared, BoolArray]:
+    """Count pairs of a person and a row that agree in all columns and with nobody else.
+
+    Of two equal rows of both files together, whatever their densities are, at most half are one of
+    each: 2ab/(a + b)² ≤ 1/2. Pairs within a file are what that is judged by.
+    """
+    at = [files.names.index(name) for name in files.made]
+    records, rows = common_cells(
+        *(np.nan_to_num(one.values[:, at], nan=np.inf) for one in (files.people, dataset))
+    )
+    n_cells = int(max(records.max(), rows.max())) + 1
+    own, theirs = (np.bincount(of, minlength=n_cells) for of in (records, rows))
+    n_pairs, mixed = int((own + theirs == 2).sum()), (own == 1) & (theirs == 1)
+    found = int(mixed.sum())
+    p = float(bdtrc(found - 1, n_pairs, 0.5)) if found else 1.0
+    return Compared("rows", number, n_pairs, found, n_pairs / 2.0, p), mixed[records]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Space:
+    """The numbers of people as points, in which rows lie about evenly, within cells of levels.
+
+    Attributes
+    ----------
+    numbers, cells
+        The columns that are coordinates, and those within whose values rows are compared.
+    positions
+        Of the records, each point once, those first that are farthest from others.
+    """
+
+    files: Files
+    numbers: tuple[str, ...]
+    cells: tuple[str, ...]
+    positions: IntArray
+
+    @classmethod
+    def of(cls, files: Files) -> _Space | None:
+        """Return the space; None where no column is a number."""
+        numbers = tuple(name for name in files.made if not files.few_values(name))
+        if not numbers:
+            return None
+        at = [files.names.index(name) for name in numbers]
+        complete = np.flatnonzero(~np.isnan(files.people.values[:, at]).any(axis=1))
+        if len(complete) < N_AROUND + 1:
+            return None
+        _, first = np.unique(files.people.values[complete], axis=0, return_index=True)
+        space = cls(files, numbers, _cells_of(files), complete[first])
+        points = space._bent(space._values(files.people, space.positions))
+        points = points @ whitening(points)
+        away = neighbours(points, points, n_others=4).distance[:, -1]
+        return cls(files, numbers, space.cells, space.positions[np.argsort(-away, kind="stable")])
+
+    def nearness(self, dataset: Numbers, number: int, seed: int) -> Nearness:
+        """Return how near each person's nearest row is."""
+        own, rows, at = self._spread_out(dataset, number, seed)
+        cells = self._codes(self.files.people, self.positions), self._codes(dataset, at)
+        found, n_dimensions = self._near(own, rows, common_cells(*cells))
+        p, row = found.probability(n_dimensions), found.row[:, 0]
+        lone = np.flatnonzero(found.n_within < 2)
+        if len(lone) and self.cells:  # no other row of the cell tells how near is near
+            everywhere, _ = self._near(own, rows, None)
+            p[lone] = everywhere.probability(n_dimensions)[lone]
+            row[lone] = everywhere.row[lone, 0]
+        return Nearness(p, at[row], self.positions)
+
+    def among_people(self, number: int, seed: int) -> Nearness:
+        """Return how near each person's nearest other person is."""
+        own, _, _ = self._spread_out(self.files.people, number, seed)
+        codes = self._codes(self.files.people, self.positions)
+        found, n_dimensions = self._near(own, own, common_cells(codes, codes), n_more=1)
+        distance, row = found.distance[:, 1:], found.row[:, 1:]
+        others = Neighbours(distance, row, found.n_within - 1)
+        return Nearness(others.probability(n_dimensions), row[:, 0], self.positions)
+
+    def _near(
+        self,
+        own: FloatArray,
+        rows: FloatArray,
+        cells: tuple[IntArray, IntArray] | None,
+        n_more: int = 0,
+    ) -> tuple[Neighbours, int]:
+        points, others = self._bent(own), self._bent(rows)
+        white = whitening(others if len(rows) > 10 * others.shape[1] else points)
+        n_others = N_AROUND + 1 + n_more
+        found = neighbours(points @ white, others @ white, cells, n_others=n_others)
+        return found, white.shape[1]
+
+    def _values(self, table: Numbers, at: IntArray) -> FloatArray:
+        return np.column_stack([self.files.column(table, name)[at] for name in self.numbers])
+
+    def _codes(self, table: Numbers, at: IntArray) -> FloatArray:
+        codes = [self.files.filled(table, name)[at] for name in self.cells]
+        return np.column_stack([np.zeros(len(at)), *codes])
+
+    def _spread_out(
+        self, dataset: Numbers, number: int, seed: int
+    ) -> tuple[FloatArray, FloatArray, IntArray]:
+        """Return people's and rows' numbers, what was rounded in the rows spread out.
+
+        Rows that were brought to a common value are left out: others tell which are here.
+        """
+        left_out = np.zeros(len(dataset), dtype=bool)
+        columns: list[tuple[FloatArray, FloatArray]] = []
+        for name in self.numbers:
+            theirs = self.files.column(dataset, name)
+            left_out |= np.isnan(theirs)
+            left_out |= is_heaped(np.where(np.isnan(theirs), np.nanmedian(theirs), theirs))
+        at = np.flatnonzero(~left_out)
+        if len(at) < N_AROUND + 1:
+            at = np.arange(len(dataset))
+        for name in self.numbers:
+            rng = stream(seed, "ties", dataset=number, variable=name)
+            own = self.files.column(self.files.people, name)[self.positions]
+            theirs = self.files.column(dataset, name)[at]
+            theirs = np.where(np.isnan(theirs), np.nanmedian(theirs), theirs)
+            columns.append(spread_out(own, theirs, rng))
+        own, rows = (np.column_stack(parts) for parts in zip(*columns, strict=True))
+        return own, rows, at
+
+    def _bent(self, values: FloatArray) -> FloatArray:
+        numbers = self._values(self.files.people, self.positions)
+        middle, spread = np.median(numbers, axis=0), middle_spread(numbers)
+        return np.asarray(np.arcsinh((values - middle) / spread))
+
+
+def _cells_of(files: Files) -> tuple[str, ...]:
+    """Return the columns by which cells are made, those with few values first."""
+    n_values = {
+        name: len(np.unique(files.filled(files.people, name)))
+        for name in files.names
+        if files.few_values(name)
+    }
+    chosen: list[str] = []
+    n_cells = 1
+    for name in sorted(n_values, key=lambda one: n_values[one]):
+        n_cells *= n_values[name]
+        if n_cells * _LEAST_IN_CELL <= len(files.people):
+            chosen.append(name)
+    return tuple(chosen)
+
+
+def _counted(near: Nearness, among_people: Nearness, number: int) -> Compared:
+    """Return how many have too near a row, by the least probable count.
+
+    Where people are nearer to each other than evenly spread points would be, more are expected.
+    """
+    best = min(counts([[near]]), key=lambda one: (one.p, -one.n_compared))
+    p, expected = best.p, best.expected
+    hits = int(hits_of(among_people).below(best.threshold, best.most).sum())
+    n = min(len(among_people.p), best.most)
+    if hits and bdtrc(hits - 1, n, best.threshold) < _CONTRADICTED:
+        p, expected = max(p, _beside(best, hits, n)), float(hits)
+    return Compared("nearest", number, best.n_compared, best.found, expected, p)
+
+
+def _beside(best: Count, hits: int, n: int) -> float:
+    """Return the probability of so many of all that were found in both comparisons."""
+    share = best.n_compared / (best.n_compared + n)
+    return min(best.n_ways * float(bdtrc(best.found - 1, best.found + hits, share)), 1.0)

@@ -1,0 +1,207 @@
+"""The audit of two files: from files to a verdict, a report, a saved file."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import synrisk as sr
+from synrisk.study.cli import app
+
+N = 300
+
+
+def people(seed, n=N):
+    rng = np.random.default_rng(seed)
+    income = np.exp(10 + 0.7 * rng.normal(size=n))
+    return pd.DataFrame(
+        {
+            "income": income,
+            "rent": 40 * np.sqrt(income) * np.exp(0.3 * rng.normal(size=n)),
+            "region": rng.choice(["Quovadis", "Ramsgate", "Zyxwville"], n),
+        },
+        index=pd.Index([f"P{k}" for k in rng.permutation(n) + 70_000], name="case"),
+    )
+
+
+def with_copies(fake, real, n):
+    made = fake.copy()
+    made.iloc[:n] = real.iloc[:n].to_numpy()
+    return made.astype({"income": float, "rent": float}).reset_index(drop=True)
+
+
+REAL, FAKE, OTHERS = people(1), people(2).reset_index(drop=True), people(3)
+COPIED = with_copies(FAKE, REAL, 40)
+
+
+@pytest.fixture(scope="module")
+def honest():
+    return sr.audit(REAL, FAKE, seed=1)
+
+
+@pytest.fixture(scope="module")
+def copied():
+    return sr.audit(REAL, [FAKE, COPIED], holdout=OTHERS, seed=1)
+
+
+def test_an_honest_release_passes_and_says_what_is_not_known(honest):
+    verdict = honest.verdict()
+    assert verdict.outcome == "passed"
+    assert "may still disclose" in verdict.sentences()[-1]
+    assert "may still disclose" in honest.notes[-1]
+    assert honest.records["gain"].max() < 0.1
+
+
+def test_copied_people_fail_it_and_are_named(copied):
+    verdict = copied.verdict(rows="people")
+    assert verdict.outcome == "failed"
+    records = copied.records
+    assert (records.index == REAL.index).all()
+    assert (records["gain"].iloc[:40] > 0.2).mean() > 0.9
+    assert records["gain"].iloc[40:].max() < 0.1
+    assert records["too_close"].iloc[:40].all()
+    assert set(verdict.records.index) <= set(REAL.index[:40])
+
+
+def test_records_hold_after_less_before_of_the_column_of_which_most_is_learnt(copied):
+    records = copied.records
+    gains = records[["gain_income", "gain_rent", "gain_region"]]
+    np.testing.assert_allclose(records["gain"], gains.max(axis=1))
+    np.testing.assert_allclose(records["gain"], records["after"] - records["before"], atol=1e-12)
+    probabilities = records.filter(regex="^(before|after|alone)")
+    assert ((probabilities >= 0) & (probabilities <= 1)).all().all()
+    assert (records.filter(like="gain_error") >= 0).all().all()
+
+
+def test_people_held_out_are_the_control(copied):
+    row = copied.summary().loc["joint"]
+    assert row["low"] > 0.02
+    assert abs(row["gain_held_out"]) < 0.01
+    assert len(copied.held_out) == N
+
+
+def test_the_same_seed_gives_the_same_numbers(honest):
+    assert sr.audit(REAL, FAKE, seed=1).records.equals(honest.records)
+    assert not sr.audit(REAL, FAKE, seed=2).records.equals(honest.records)
+
+
+def test_the_order_of_columns_and_the_index_of_a_release_do_not_matter(honest):
+    turned = FAKE[["region", "rent", "income"]].set_index(np.arange(N) + 9)
+    assert sr.audit(REAL, turned, seed=1).records.equals(honest.records)
+
+
+def test_it_is_saved_and_loaded_whole(copied, tmp_path):
+    copied.save(tmp_path / "audit.nc")
+    assert (tmp_path / "audit.nc").stat().st_mode & 0o077 == 0
+    loaded = sr.Audit.load(tmp_path / "audit.nc")
+    assert loaded.records.equals(copied.records)
+    assert loaded.summary().equals(copied.summary())
+    assert str(loaded.verdict()) == str(copied.verdict())
+    assert loaded.notes == copied.notes
+    with pytest.raises(sr.FileError):
+        sr.AttributeRisk.load(tmp_path / "audit.nc")
+
+
+def test_a_report_for_sharing_holds_no_value_of_anybody(copied, tmp_path):
+    copied.report(tmp_path / "a.html")
+    facts = json.loads((tmp_path / "a.json").read_text())
+    shown = (tmp_path / "a.html").read_text() + (tmp_path / "a.json").read_text()
+    assert facts["verdict"]["outcome"] == "failed"
+    assert facts["gains"] == {
+        "largest": "more than 50 percentage points",
+        "above": "more than 10 %",
+    }
+    for label in REAL.index:
+        assert label not in shown
+    for gain in copied.records["gain"].nlargest(5):
+        assert f"{gain:.4g}" not in shown
+    reasons = facts["verdict"]["reasons"]
+    assert all(
+        set(one) <= {"kind", "outcome", "of", "limits", "share", "sentence"} for one in reasons
+    )
+    assert "riskiest" not in facts
+    assert [one["what"] for one in facts["hashes"]] == [
+        "synthetic dataset 1",
+        "synthetic dataset 2",
+    ]
+
+
+def test_a_report_for_inside_has_everything_and_one_reader(copied, tmp_path):
+    copied.report(tmp_path / "b.html", kind="inside", rows="people")
+    assert (tmp_path / "b.html").stat().st_mode & 0o077 == 0
+    page = (tmp_path / "b.html").read_text()
+    assert str(copied.records["gain"].idxmax()) in page
+    assert "People held out" in page
+    assert "<script" not in page
+
+
+def test_keys_lead_to_the_measures_that_boards_cite(tmp_path):
+    found = sr.audit(REAL, FAKE, keys=["region"], sensitive="income", seed=1)
+    measures = found.board_measures()
+    assert measures["DiSCO"].chance >= 0
+    found.report(tmp_path / "c.html", kind="inside")
+    assert "DiSCO" in (tmp_path / "c.html").read_text()
+    assert list(found.records.filter(like="gain_").columns) == [
+        "gain_error",
+        "gain_income",
+        "gain_error_income",
+    ]
+
+
+def test_missing_values_and_new_levels_are_values_like_others():
+    real, fake = people(4), people(5)
+    real.iloc[::7, 0] = np.nan
+    fake.iloc[::6, 0] = np.nan
+    real.iloc[::9, 2] = None
+    fake.iloc[3, 2] = "Elsewhere"
+    found = sr.audit(real, fake, seed=1)
+    assert found.verdict().outcome == "passed"
+    assert np.isfinite(found.records.to_numpy(dtype=float)).all()
+
+
+def test_a_column_that_follows_from_kept_ones_is_not_called_a_copy():
+    rng = np.random.default_rng(6)
+    x, z = rng.normal(size=600), rng.normal(size=600)
+    real, fake = (
+        pd.DataFrame({"x": x, "z": z, "y": np.sin(3 * x) + z + 0.05 * rng.normal(size=600)})
+        for _ in range(2)
+    )
+    found = sr.audit(real, fake, seed=1)
+    assert found.verdict().outcome in ("passed", "cannot be judged")
+
+
+def test_plots_are_drawn(copied):
+    for axes in (
+        copied.plot.before_after(),
+        copied.plot.before_after(of="income"),
+        copied.plot.exceedance(),
+        copied.plot.exceedance(of="rent", measure="lift"),
+        copied.plot.closeness(),
+    ):
+        assert axes.get_xlabel()
+        axes.figure.canvas.draw()
+    assert "closeness()" in repr(copied.plot)
+
+
+def test_the_command_writes_a_folder_and_exits_by_the_verdict(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    REAL.to_csv("real.csv", index=False)
+    FAKE.to_csv("fake.csv", index=False)
+    COPIED.to_csv("copied.csv", index=False)
+    run = CliRunner().invoke
+    done = run(app, ["audit", "real.csv", "fake.csv", "--folder", "out", "--seed", "1"])
+    assert done.exit_code == 0, done.output
+    assert "Passed." in done.output
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "audit.nc", "manifest.json", "records.csv", "report-inside.html", "report-inside.json",
+        "report.html", "report.json", "summary.json",
+    ]  # fmt: skip
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())["verdict"]["outcome"] == (
+        "passed"
+    )
+    again = run(app, ["audit", "real.csv", "copied.csv", "--sensitive", "income", "-q"])
+    assert again.exit_code == 1
+    assert run(app, ["audit", "real.csv", "fake.csv", "--keys", "incme"]).exit_code == 2
+    assert run(app, ["audit", "real.csv"]).exit_code == 2

@@ -1,0 +1,103 @@
+"""Copies: found however few, and never where a release is honest, rounded or discrete."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from synrisk.audit.copies import FALSE_ALARMS, copies, false_discoveries
+from synrisk.audit.two_files import read_two_files
+
+
+def people(n, seed):
+    rng = np.random.default_rng(seed)
+    income = np.exp(10 + rng.normal(size=n))
+    return pd.DataFrame(
+        {
+            "income": income,
+            "spending": income**0.5 * np.exp(rng.normal(size=n)),
+            "sex": rng.choice(["f", "m"], n),
+            "kids": rng.poisson(1.0, n),
+        }
+    )
+
+
+def levels(n, seed):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame({name: rng.integers(0, 6, n) for name in "abcd"})
+
+
+def compared(real, fake, seed=1):
+    return copies(read_two_files(real, fake, None, None, None, None), seed)
+
+
+def with_people(fake, real, who):
+    made = fake.copy()
+    made.iloc[: len(who)] = real.iloc[who].to_numpy()
+    return made.astype(real.dtypes.to_dict()).sample(frac=1.0, random_state=0)
+
+
+@pytest.mark.parametrize("make", [people, levels])
+@pytest.mark.parametrize("seed", range(5))
+def test_an_honest_release_is_as_near_as_chance_brings_it(make, seed):
+    found = compared(make(300, seed), make(300, seed + 1000))
+    assert found.combined > FALSE_ALARMS
+    assert not found.named.any()
+
+
+def test_a_rounded_honest_release_repeats_values_by_chance():
+    real, fake = (people(500, seed).round({"income": -3, "spending": -1}) for seed in (1, 2))
+    assert not compared(real, fake).is_too_close
+
+
+@pytest.mark.parametrize("n", [5, 60])
+def test_copied_people_are_found_and_named(n):
+    real = people(600, 3)
+    who = np.arange(0, 600, 600 // n)[:n]
+    found = compared(real, with_people(people(600, 4), real, who))
+    assert found.is_too_close
+    assert found.named[who].all()
+    assert found.named.sum() <= 1.2 * n + 2
+    assert found.found[0].sentence.startswith("In dataset 1,")
+
+
+def test_copied_people_are_found_among_levels_alone():
+    real = levels(600, 5)
+    found = compared(real, with_people(levels(600, 6), real, np.arange(200)))
+    assert found.is_too_close
+    assert [one.way for one in found.found] == ["rows"]
+
+
+def test_copies_with_a_little_noise_are_found():
+    real, rng = people(2000, 7), np.random.default_rng(8)
+    made = with_people(people(2000, 9), real, np.arange(200))
+    for name in ("income", "spending"):
+        made[name] *= np.exp(0.005 * rng.normal(size=len(made)))
+    found = compared(real, made)
+    assert found.is_too_close
+    assert [one.way for one in found.found] == ["nearest"]
+
+
+def test_people_who_are_near_each_other_anyway_are_no_copies():
+    rng = np.random.default_rng(10)
+
+    def families(seed):  # two of a family have nearly the same income
+        one = people(300, seed)
+        other = one.assign(income=one["income"] * np.exp(1e-4 * rng.normal(size=300)))
+        return pd.concat([one, other], ignore_index=True)
+
+    assert not compared(families(11), families(12)).is_too_close
+
+
+def test_columns_that_are_released_as_they_are_are_not_compared():
+    real = people(400, 13)
+    made = real.assign(income=people(400, 14)["income"])
+    files = read_two_files(real, made, None, None, None, None)
+    assert files.kept == ("spending", "sex", "kids")
+    assert files.sensitive == ("income",)
+    assert not copies(files, 1).is_too_close
+
+
+def test_false_discoveries_are_those_of_benjamini_and_hochberg():
+    p = np.array([0.001, 0.5, 0.019, 0.03, 0.9])
+    assert false_discoveries(p, 0.05).tolist() == [True, False, True, True, False]
+    assert not false_discoveries(np.full(5, 0.5), 0.05).any()
