@@ -60,6 +60,7 @@ class UnknownReason(Reason):
     """What two files cannot tell: it stands beside every verdict on them."""
 
     kind = "not known"
+    caveat = "as far as two files tell"
 
     @property
     def mark(self) -> str:

@@ -38,10 +38,13 @@ class Reason:
         What it is about.
     is_shared
         Whether it is told outside.
+    caveat
+        How far a verdict that passes goes, where it does not go all the way.
     """
 
     kind: ClassVar[str]
     is_shared: ClassVar[bool] = True
+    caveat: ClassVar[str] = ""
     outcome: Outcome
 
     @property

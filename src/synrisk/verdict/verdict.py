@@ -104,13 +104,15 @@ class Verdict:
         """
         if self.outcome != PASSED:
             return f"Do not release it{self._why_not()}"
+        caveats = [one.caveat for one in self.reasons if one.caveat]
+        kept = " ".join(["It keeps the limits", *caveats])
         if sharing:
-            return "It keeps the limits. Warnings, if there are any, are told inside alone."
+            return f"{kept}. Warnings, if there are any, are told inside alone."
         if self.headline.endswith(("warning", "warnings")):
-            return "It keeps the limits; read what speaks against it before you sign."
+            return f"{kept}; read what speaks against it before you sign."
         if any(one.unchecked for one in self.reasons if isinstance(one, ReleaseReason)):
-            return "It keeps the limits, but not all that they assume could be checked."
-        return "It keeps the limits, and no check speaks against it."
+            return f"{kept}, but not all that they assume could be checked."
+        return f"{kept}, and no check speaks against it."
 
     def _why_not(self) -> str:
         failed = [one for one in self.reasons if one.mark == "failed"]
