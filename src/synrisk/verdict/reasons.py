@@ -130,12 +130,15 @@ class LimitReason(Reason):
         """Return it in words; with `sharing` whether the limit is kept, and no count."""
         if sharing:
             return self._shared()
+        whys = "; ".join(self.undecided)
+        if self.n_undecided == self.n_records:
+            text = f"Whether for any of {self.n_records:,} {self.rows} {self._exceeds(none=False)}"
+            return f"{text} cannot be said ({whys})."
         text = f"For {self._records_over()} {self._exceeds(none=self.n_over == 0)}"
         whom = "them" if self.n_evaluated == self.n_records else "all"
         if self.n_over or self.share:
             text += f"; it may for {f'{_percent(self.share)} of {whom}' if self.share else 'none'}"
         if self.n_undecided:
-            whys = "; ".join(self.undecided)
             text += f"; for {self.n_undecided:,} this cannot be said ({whys})"
         text += "."
         if self.n_before:
@@ -157,6 +160,9 @@ class LimitReason(Reason):
         everyone = f"{self.n_evaluated:,} {self.rows}"
         if self.n_evaluated < self.n_records:
             everyone = f"the {everyone} evaluated (there are {self.n_records:,})"
+        n_known = self.n_records - self.n_undecided
+        if self.n_over == 0 and n_known < self.n_evaluated:
+            return f"none of the {n_known:,} {self.rows} of which that is known"
         if self.n_over == 0:
             return f"none of {everyone}"
         if self.n_over == self.n_evaluated:

@@ -196,17 +196,23 @@ def test_sentences():
     assert "\n".join(judged.sentences()) == (
         "For 12 of 5,126 records (0.234 %) an intruder's probability of the true values exceeds "
         "0.2; it may for 0.2 % of them; for 3 this cannot be said (not reliable).\n"
-        "For none of 5,126 records does the release multiply an intruder's probability of the true "
-        "y by more than 5; for 3 this cannot be said (not reliable).\n"
-        "For none of 5,126 records does the release multiply an intruder's probability of the true "
-        "values by more than 4; it may for 0.2 % of them; for 3 this cannot be said (not "
+        "For none of the 5,123 records of which that is known does the release multiply an "
+        "intruder's probability of the true y by more than 5; for 3 this cannot be said (not "
         "reliable).\n"
+        "For none of the 5,123 records of which that is known does the release multiply an "
+        "intruder's probability of the true values by more than 4; it may for 0.2 % of them; for 3 "
+        "this cannot be said (not reliable).\n"
         "The release looks as if it came from these models, which the risk assumes."
     )
     assert str(judged).splitlines()[0] == (
         "Failed. Do not release it as it is: a limit is not kept."
     )
     assert repr(judged) == "<Verdict: failed; 3 limits>"
+    nobody = verdict(measures([0.3] * 20, reliable=[False] * 20), lift=4)
+    assert nobody.sentences()[0] == (
+        "Whether for any of 20 records the release multiplies an intruder's probability of the "
+        "true values by more than 4 cannot be said (not reliable)."
+    )
     ranges = verdict(measures([0.3] * 20), log_odds_range=2)
     assert ranges.sentences()[0] == (
         "For all 20 records the release moves an intruder's log odds between guesses by more than "
