@@ -132,9 +132,13 @@ def _kinds(rng: np.random.Generator, times: int) -> Iterator[tuple[str, Callable
     if not interruptions.can_mount():
         print("No full disk: nobody but root can mount a small one, nor root in some containers.")
         return
-    for k in range(times):
-        with tempfile.TemporaryDirectory(prefix="attack-") as folder:
-            yield "full disk", partial(interruptions.fill_disk, Path(folder), k / times)
+    with (
+        tempfile.TemporaryDirectory(prefix="attack-") as folder,
+        interruptions.small_disk(1 << 24) as disk,
+    ):
+        bench = interruptions.Bench(Path(folder), disk / "out")
+        for k in range(times):
+            yield "full disk", partial(interruptions.fill_disk, bench, k / times)
 
 
 if __name__ == "__main__":

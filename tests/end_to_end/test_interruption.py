@@ -173,14 +173,17 @@ def test_stopped_at_any_moment_the_earlier_results_or_the_new_ones_are_whole(tmp
 
 
 @ROOM
-@pytest.mark.parametrize("share", [0.05, 0.6])
-def test_a_full_disk_is_said_and_leaves_the_earlier_results(tmp_path, share):
-    assert interruptions.fill_disk(tmp_path, share).endswith("exit code 2")
+def test_a_full_disk_is_said_and_leaves_the_earlier_results(tmp_path):
+    with interruptions.small_disk(1 << 24) as disk:
+        bench = Bench(tmp_path, disk / "out")
+        for share in (0.0, 0.4, 0.8):
+            assert interruptions.fill_disk(bench, share).endswith("exit code 2")
 
 
-@pytest.mark.parametrize("share", [0.0, 0.3, 0.8])
-def test_a_file_that_may_not_grow_is_said_and_leaves_the_earlier_results(tmp_path, share):
-    assert interruptions.limit_files(Bench(tmp_path), share).endswith("exit code 2")
+def test_a_file_that_may_not_grow_is_said_and_leaves_the_earlier_results(tmp_path):
+    bench = Bench(tmp_path)
+    for share in (0.0, 0.3, 0.8):
+        assert interruptions.limit_files(bench, share).endswith("exit code 2")
 
 
 @pytest.mark.skipif(

@@ -197,13 +197,15 @@ def can_mount() -> bool:
     return False
 
 
-def fill_disk(folder: Path, share: float) -> str:
-    """Run on a disk that holds an earlier run, and a share of what the next one needs besides."""
-    with tempfile.TemporaryDirectory(dir=folder) as plain:
-        needed = _n_bytes(Bench(Path(plain)).out)
-    with small_disk(int((1.25 + share) * needed) + (1 << 14)) as disk:
-        bench = Bench(folder, disk / "out")
-        code = _run_short_of_room(bench, start(bench.path))
+def fill_disk(bench: Bench, share: float) -> str:
+    """Run on a small disk that has a share of the room left that the results take."""
+    filler = bench.out.parent / "filler"
+    left = os.statvfs(bench.out)
+    n_others = left.f_bavail * left.f_frsize - int(share * _n_bytes(bench.out))
+    filler.write_bytes(bytes(n_others))
+    code = _run_short_of_room(bench, start(bench.path))
+    filler.unlink()
+    bench.check_next_run()
     return f"{share:.2f} of the room: exit code {code}"
 
 
