@@ -2,9 +2,8 @@
 
 A record is predicted by the trees of parts that it is not in, so that its own value never speaks
 for itself. A leaf holds the values of the rows in it: the probability of any interval is the share
-of these that lie in it, on average over trees. Extremely randomised trees need a twentieth of the
-time of boosted ones here, and no binning of amounts; on the built-in sample their log score is as
-good (``benchmarks/audit.py``).
+of these that lie in it, on average over trees. Extremely randomised trees need a fifth of the time
+of boosted ones or less, predict as well on the built-in sample, and need no binning of amounts.
 """
 
 from __future__ import annotations

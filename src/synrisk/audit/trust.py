@@ -17,6 +17,7 @@ from synrisk.base.arrays import FloatArray, IntArray
 _GRID = np.linspace(0.0, 1.0, 101)
 _PRIOR_OF_MORE = 0.001  # that rows of a class tell more than other people's records do
 _LEAST = 1e-6  # of a probability
+_CONFIDENCE = 1.96
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,7 +75,7 @@ def trust(
 
 
 def _moments(log_likelihood: FloatArray, grid: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the mean and the standard deviation of the weight, by row.
+    """Return the mean of the weight and its error, by row: half its interval of 95 % over 1.96.
 
     The first node has all of the prior but that of more, which is even over the others.
     """
@@ -84,5 +85,7 @@ def _moments(log_likelihood: FloatArray, grid: FloatArray) -> tuple[FloatArray, 
     posterior = np.exp(log_posterior - log_posterior.max(axis=1, keepdims=True))
     posterior /= posterior.sum(axis=1, keepdims=True)
     mean = posterior @ grid
-    variance = np.maximum(posterior @ grid**2 - mean**2, 0.0)
-    return mean, np.sqrt(variance)
+    # Not the standard deviation, which a little of the posterior far away makes large.
+    below = np.cumsum(posterior, axis=1)
+    low, high = (grid[np.argmax(below >= tail, axis=1)] for tail in (0.025, 0.975))
+    return mean, np.maximum(high - mean, mean - low) / _CONFIDENCE
