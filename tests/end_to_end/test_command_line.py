@@ -84,7 +84,7 @@ def test_a_study_of_files_that_r_wrote(tmp_path):
     (tmp_path / "study.toml").write_text(textwrap.dedent(text), encoding="utf-8")
     done = synrisk("run", tmp_path / "study.toml")
     assert done.exit_code == 3, done.output  # by its weights these few draws leave it open
-    assert "the Monte-Carlo error is not known" in done.stdout
+    assert "the number's error is not known" in done.stdout
     synthetic = pd.read_csv(tmp_path / "results" / "synthetic1.csv")
     people = pd.read_csv(of_r / "people.csv")
     assert list(synthetic.columns) == list(people.columns)

@@ -17,6 +17,7 @@ from synrisk.audit.board_measure import BoardMeasures
 from synrisk.audit.copies import Copies
 from synrisk.audit.count_measures import count_measures
 from synrisk.audit.learnt_values import Learnt, Lesson
+from synrisk.audit.membership import HeldOutMembership, membership_of_files
 from synrisk.audit.two_files import Files, Numbers
 from synrisk.base.errors import OptionError, counted, got, listed
 from synrisk.core.measures import JOINT, RecordMeasure, RecordMeasures, measures_of_truth
@@ -227,12 +228,40 @@ class Audit:
         files = self._files
         if files.keys is None:
             raise OptionError("These measures are by keys: name them in audit(…, keys=[…]).")
+        people, rows = files.frame(files.people), self._rows_of(dataset)
+        return count_measures(people, rows, files.keys, files.sensitive, seed=0)
+
+    def membership(self, dataset: int = 1, *, confidence: float = 0.95) -> HeldOutMembership:
+        """Return how well nearness to the release tells who was in the confidential file.
+
+        It needs people who were not: ``audit(…, holdout=…)``. Columns that are released as they
+        are count too, since everybody can look people up by these.
+
+        Parameters
+        ----------
+        dataset
+            Which of the release, from 1.
+        confidence
+            Of the intervals, and of the bound on ε.
+        """
+        files = self._files
+        if files.others is None:
+            raise OptionError(
+                "Who was in the file is told from people who were not: name their file in "
+                "audit(…, holdout=…)."
+            )
+        people, others = files.frame(files.people), files.frame(files.others)
+        return membership_of_files(
+            people, others, self._rows_of(dataset), files.names, confidence=confidence
+        )
+
+    def _rows_of(self, dataset: object) -> pd.DataFrame:
+        """Return a dataset of the release by its number, from 1."""
         if isinstance(dataset, bool) or not isinstance(dataset, int):
             raise OptionError(f"dataset is the number of one; got {got(dataset)}.")
         if not 1 <= dataset <= self.n_datasets:
             raise OptionError(f"dataset must be from 1 to {self.n_datasets}.")
-        people, rows = files.frame(files.people), files.frame(files.release[dataset - 1])
-        return count_measures(people, rows, files.keys, files.sensitive, seed=0)
+        return self._files.frame(self._files.release[dataset - 1])
 
     @property
     def _within(self) -> dict[str, str]:

@@ -39,10 +39,10 @@ from synrisk.verdict.reasons import (
 )
 
 _CONFIDENCE = 1.96
-_NO_ERROR = "the Monte-Carlo error is not known"
+_NO_ERROR = "the number's error is not known"
 _UNRELIABLE = "not reliable"
 _ORDER = ("failed", "undecided", "warning", "kept", "void", "note")  # those that decide first
-_TOO_CLOSE = "too close to the limit for the Monte-Carlo error"
+_TOO_CLOSE = "too close to the limit for the number's error"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -46,6 +46,16 @@ def copied():
     return sr.audit(REAL, [FAKE, COPIED], holdout=OTHERS, seed=1)
 
 
+def test_who_was_in_the_file_is_told_from_people_who_were_not(honest, copied):
+    first, second = (copied.membership(dataset) for dataset in (1, 2))
+    assert first.auc_interval[0] < 0.5 < first.auc_interval[1]  # this one is honest
+    assert second.epsilon > first.epsilon == 0.0
+    assert (second.n_members, second.n_others) == (N, N)
+    for call in (honest.membership, lambda: copied.membership(3), lambda: copied.membership(True)):
+        with pytest.raises(sr.OptionError):
+            call()
+
+
 def test_an_honest_release_passes_and_says_what_is_not_known(honest):
     verdict = honest.verdict()
     assert verdict.outcome == "passed"

@@ -616,4 +616,4 @@ def test_the_papers_estimator_gives_no_error_so_no_verdict():
     judged = risk.verdict(sr.Criteria(probability=0.99))
     assert judged.of_limits == "cannot be judged"
     [reason] = [one for one in judged.reasons if isinstance(one, LimitReason)]
-    assert reason.undecided == {"the Monte-Carlo error is not known": 40}
+    assert reason.undecided == {"the number's error is not known": 40}
