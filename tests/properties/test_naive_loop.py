@@ -217,6 +217,7 @@ def test_equal_to_the_naive_loop(
         estimator=estimator,
         intruder_prior="uniform" if prior is None else np.log(prior),
         question="paper",
+        diagnostics=False,
     )
     expected = joint(
         models, as_rows(data), [as_rows(one) for one in release], i,

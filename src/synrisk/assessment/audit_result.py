@@ -126,7 +126,8 @@ class Audit:
         also what follows from these columns more closely than other people show: two files cannot
         part that from a copy.
         """
-        is_kept = any(name in self._files.kept for name in self._files.keys or self._files.names)
+        keys = self._files.names if self._files.keys is None else self._files.keys
+        is_kept = any(name in self._files.kept for name in keys)
         return ~(is_kept & learnt.in_place & (learnt.gain > _SURELY_MORE))
 
     @property
@@ -298,6 +299,7 @@ class Audit:
             self._files.labels,
             self.copies,
             self._files.kept,
+            self._files.added,
             self._within,
             rows,
         )
@@ -356,6 +358,7 @@ class Audit:
             "sensitive": list(files.sensitive),
             "kept": list(files.kept),
             "notes": list(files.notes),
+            "added": list(files.added),
             "copies": pack(self.copies, arrays, "copies"),
             "lessons": [
                 pack(one, arrays, f"lesson{k}") for k, one in enumerate(self._lessons.values())
@@ -392,6 +395,7 @@ class Audit:
             words("kept"),
             labels,
             words("notes"),
+            words("added"),
         )
         lessons = {
             name: cls._lesson(packed, arrays, len(labels), None if others is None else len(others))

@@ -27,7 +27,7 @@ from synrisk.data.archive import intact, pack, unpack
 from synrisk.data.frames import TableLike
 from synrisk.data.netcdf import Contents, load, save
 from synrisk.verdict.criteria import Criteria
-from synrisk.verdict.reasons import CALLED
+from synrisk.verdict.reasons import CALLED, PASSED, KnownReason
 from synrisk.verdict.verdict import Verdict, judge
 
 _KIND = "an identification risk"  # of file
@@ -165,6 +165,8 @@ class IdentificationRisk:
                 raise OptionError(
                     "An identification risk has no log_odds_range; limit gain, probability or lift."
                 )
+        gain = self.measures[JOINT, "gain"]
+        n_found = int((gain.before == 1.0).sum())
         return judge(
             criteria,
             self.measures,
@@ -173,7 +175,7 @@ class IdentificationRisk:
             self.n_records,
             rows=rows,
             sought=_RIGHT_ROW,
-            about_release=(),
+            about_release=(KnownReason(PASSED, self.known, n_found, self.n_records, rows),),
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:

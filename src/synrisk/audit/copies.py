@@ -31,17 +31,11 @@ from synrisk.risk.value_steps import is_heaped, is_rounded, spread_out
 FALSE_ALARMS = 0.001  # of honest releases
 FALSE_DISCOVERIES = 0.05  # of the people who are named, where there is an alarm
 _LEAST_IN_CELL = 20  # people on average
-_BY_CHANCE = 1e-15  # that a number of sixteen digits is another's
 _WHOLE_FROM = 10
 _ROUNDING = 1e-15
 _CONTRADICTED = 0.02  # the probability of as many near pairs among people
 
 Way: TypeAlias = Literal["values", "rows", "nearest"]
-
-_HOW = {
-    "values": "have a number that the release repeats to the last digit",
-    "nearest": "have a row too near to be so by chance",
-}
 
 
 @dataclass(frozen=True)
@@ -72,16 +66,29 @@ class Compared:
     @property
     def sentence(self) -> str:
         """What was found, in words."""
+        here = f"In dataset {self.dataset}, {self.found:,} of {self.n_compared:,}"
         if self.way == "rows":
             return (
-                f"In dataset {self.dataset}, {self.found:,} of {self.n_compared:,} pairs of rows "
-                "that agree in every column are of a person and a row of the release; by chance "
-                "at most half are."
+                f"{here} pairs of rows that agree in every column are of a person and a row of the "
+                "release; by chance at most half are."
+            )
+        if self.way == "values":
+            return (
+                f"{here} numbers that are repeated to the last digit are one person's and the "
+                "release's; by chance at most half are."
             )
         return (
-            f"In dataset {self.dataset}, {self.found:,} of {self.n_compared:,} people compared "
-            f"{_HOW[self.way]}; chance gives about {about(self.expected)}."
+            f"{here} people compared have a row too near to be so by chance; chance gives about "
+            f"{about(self.expected)}."
         )
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether all repeated numbers are one person's and the release's, however few they are.
+
+        Where numbers repeat by themselves, some do so within a file.
+        """
+        return self.way == "values" and 0 < self.found == self.n_compared
 
 
 def chance(p: float) -> str:
@@ -126,6 +133,11 @@ class Copies:
         return self.combined < FALSE_ALARMS
 
     @property
+    def doubts(self) -> tuple[Compared, ...]:
+        """What raises no alarm, and cannot be told from copies of a few people."""
+        return tuple(one for one in self.compared if one.is_doubtful and one not in self.found)
+
+    @property
     def found(self) -> tuple[Compared, ...]:
         """What raises the alarm."""
         tail = FALSE_ALARMS / max(len(self.compared), 1)
@@ -139,12 +151,15 @@ def copies(files: Files, seed: int) -> Copies:
     repeated = np.zeros(len(files.people), dtype=bool)
     space = _Space.of(files)
     for number, dataset in enumerate(files.release, 1):
-        for way, hit in _exact(files, dataset, number):
+        exact = list(_exact(files, dataset, number))
+        for way, hit in exact:
             compared.append(way)
             repeated |= hit
         if space is not None:
-            near = space.nearness(dataset, number, seed)
-            compared.append(_counted(near, space.among_people(number, seed), number))
+            # Where numbers repeat by themselves, equal ones are judged by these counts alone.
+            equal = all(way.found == way.n_compared for way, _ in exact if way.way == "values")
+            near = space.nearness(dataset, number, seed, equal=equal)
+            compared.append(_counted(near, space.among_people(number, seed, equal=equal), number))
             p = np.ones(len(smallest))
             p[near.position] = near.p
             smallest = np.minimum(smallest, p)
@@ -179,24 +194,29 @@ def _repeated_values(
 ) -> tuple[Compared, BoolArray] | None:
     """Count people a number of whom is repeated to the last digit, where nothing is rounded.
 
-    Numbers that several people have, and zero, are nobody's.
+    Of values that are there twice or oftener in both files together, whatever makes them so (a
+    ratio of whole numbers), at most half are one person's and the release's: r π (1 − π)^(r − 1)
+    of those that are there r times, with a share π of people. Zero is nobody's.
     """
     hit, n_columns = np.zeros(len(files.people), dtype=bool), 0
+    found, n_repeated = 0, 0
     for name in files.made:
         own, theirs = files.column(files.people, name), files.column(dataset, name)
-        theirs = theirs[~np.isnan(theirs)]
+        known, theirs = np.flatnonzero(~np.isnan(own)), theirs[~np.isnan(theirs)]
         if files.few_values(name) or is_rounded(theirs):
             continue
         n_columns += 1
-        values, first, n_people = np.unique(own, return_index=True, return_counts=True)
-        alone = (n_people == 1) & (values != 0.0)
-        hit[first[alone][np.isin(values[alone], theirs)]] = True
+        values, at = np.unique(np.concatenate([own[known], theirs]), return_inverse=True)
+        n_people = np.bincount(at[: len(known)], minlength=len(values))
+        n_rows = np.bincount(at[len(known) :], minlength=len(values))
+        repeated = (n_people + n_rows > 1) & (values != 0.0)
+        alone = repeated & (n_people == 1)
+        found, n_repeated = found + int(alone.sum()), n_repeated + int(repeated.sum())
+        hit[known[alone[at[: len(known)]]]] = True
     if not n_columns:
         return None
-    n, found = len(hit), int(hit.sum())
-    expected = n_columns * n * len(dataset) * _BY_CHANCE
-    p = float(bdtrc(found - 1, n, min(expected / n, 1.0))) if found else 1.0
-    return Compared("values", number, n, found, expected, p), hit
+    p = float(bdtrc(found - 1, n_repeated, 0.5)) if found else 1.0
+    return Compared("values", number, n_repeated, found, n_repeated / 2.0, p), hit
 
 
 def _repeated_rows(files: Files, dataset: Numbers, number: int) -> tuple[Compared, BoolArray]:
@@ -251,8 +271,8 @@ class _Space:
         away = neighbours(points, points, n_others=4).distance[:, -1]
         return cls(files, numbers, space.cells, space.positions[np.argsort(-away, kind="stable")])
 
-    def nearness(self, dataset: Numbers, number: int, seed: int) -> Nearness:
-        """Return how near each person's nearest row is."""
+    def nearness(self, dataset: Numbers, number: int, seed: int, *, equal: bool) -> Nearness:
+        """Return how near each person's nearest row is; `equal` ones count, or do not."""
         own, rows, at = self._spread_out(dataset, number, seed)
         cells = self._codes(self.files.people, self.positions), self._codes(dataset, at)
         found, n_dimensions = self._near(own, rows, common_cells(*cells))
@@ -262,16 +282,18 @@ class _Space:
             everywhere, _ = self._near(own, rows, None)
             p[lone] = everywhere.probability(n_dimensions)[lone]
             row[lone] = everywhere.row[lone, 0]
+        p = p if equal else np.where(found.distance[:, 0] == 0.0, 1.0, p)
         return Nearness(p, at[row], self.positions)
 
-    def among_people(self, number: int, seed: int) -> Nearness:
-        """Return how near each person's nearest other person is."""
+    def among_people(self, number: int, seed: int, *, equal: bool) -> Nearness:
+        """Return how near each person's nearest other person is; `equal` ones count, or do not."""
         own, _, _ = self._spread_out(self.files.people, number, seed)
         codes = self._codes(self.files.people, self.positions)
         found, n_dimensions = self._near(own, own, common_cells(codes, codes), n_more=1)
         distance, row = found.distance[:, 1:], found.row[:, 1:]
-        others = Neighbours(distance, row, found.n_within - 1)
-        return Nearness(others.probability(n_dimensions), row[:, 0], self.positions)
+        p = Neighbours(distance, row, found.n_within - 1).probability(n_dimensions)
+        p = p if equal else np.where(distance[:, 0] == 0.0, 1.0, p)
+        return Nearness(p, row[:, 0], self.positions)
 
     def _near(
         self,
@@ -345,12 +367,17 @@ def _counted(near: Nearness, among_people: Nearness, number: int) -> Compared:
 
     Where people are nearer to each other than evenly spread points would be, more are expected.
     """
-    best = min(counts([[near]]), key=lambda one: (one.p, -one.n_compared))
-    p, expected = best.p, best.expected
-    hits = int(hits_of(among_people).below(best.threshold, best.most).sum())
-    n = min(len(among_people.p), best.most)
-    if hits and bdtrc(hits - 1, n, best.threshold) < _CONTRADICTED:
-        p, expected = max(p, _beside(best, hits, n)), float(hits)
+    hits = hits_of(among_people)
+
+    def judged(one: Count) -> tuple[float, float]:
+        n_hits = int(hits.below(one.threshold, one.most).sum())
+        n = min(len(among_people.p), one.most)
+        if n_hits and bdtrc(n_hits - 1, n, one.threshold) < _CONTRADICTED:
+            return max(one.p, _beside(one, n_hits, n)), float(n_hits)
+        return one.p, one.expected
+
+    found = [(one, *judged(one)) for one in counts([[near]])]
+    best, p, expected = min(found, key=lambda one: (one[1], -one[0].n_compared))
     return Compared("nearest", number, best.n_compared, best.found, expected, p)
 
 

@@ -66,12 +66,14 @@ class Radius:
         return f"within {self.absolute:g}"
 
     def interval(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the ends of the open interval around each value."""
+        """Return the ends of the open interval around each value; of an equal one at least."""
         if self.relative is not None:
             reach = self.relative * np.abs(values)
         else:
             reach = np.full(values.shape, float(self.absolute or 0.0))
-        return values - reach, values + reach
+        low, high = values - reach, values + reach
+        below, above = np.nextafter(values, -np.inf), np.nextafter(values, np.inf)
+        return np.minimum(low, below), np.maximum(high, above)
 
 
 EQUALITY = Radius(absolute=0.0)

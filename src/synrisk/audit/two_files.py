@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -87,6 +88,8 @@ class Files:
         Of the confidential records.
     notes
         What was chosen, and why.
+    added
+        Columns that the release alone has.
     """
 
     variables: Mapping[str, Variable]
@@ -98,6 +101,7 @@ class Files:
     kept: tuple[str, ...]
     labels: pd.Index[Any]
     notes: tuple[str, ...]
+    added: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -224,15 +228,22 @@ def read_two_files(
     known, sought = _names("keys", keys), _names("sensitive", sensitive)
     _check_roles(people, known, sought)
     _check_there(release, (*(known or ()), *(sought or ())))
-    notes: list[str] = []
-    if known is not None and sought is not None:
-        names: tuple[str, ...] = (*known, *sought)
-        _refuse_naming(people, names)
-    else:
-        names, notes = _common(people, release, (*(known or ()), *(sought or ())))
+    named = (*(known or ()), *(sought or ()))
+    added = _added(people, release)
+    is_whole = known is not None and sought is not None
+    names, notes = _common(people, release, named, added, strict=not is_whole)
+    _refuse_telling(people, release, added)
+    if is_whole:
+        # Copies are looked for in all columns; those that cannot be read are not what is asked.
+        beside = [name for name in names if name not in named]
+        read = [name for name in beside if _can_be_read(people, release, others, name, types)]
+        if len(read) < len(beside):
+            unread = [name for name in beside if name not in read]
+            notes.append(f"Cannot be compared, and not looked at: {listed(unread)}.")
+        names = (*named, *read)
     variables = _variables(people, release, others, names, types)
     tables = _encoded(variables, people, release, others)
-    files = Files(variables, *tables, known, (), (), people.index, ())
+    files = Files(variables, *tables, known, (), (), people.index, (), added)
     files, notes = _without_constants(files, notes)
     files = _with_kept(files)
     _refuse_other_units(files)
@@ -317,14 +328,76 @@ def _check_there(release: Sequence[pd.DataFrame], names: Sequence[str]) -> None:
                 )
 
 
+def _added(people: pd.DataFrame, release: Sequence[pd.DataFrame]) -> tuple[str, ...]:
+    """Return the columns that the release alone has."""
+    names = (name for one in release for name in one.columns if name not in people.columns)
+    return tuple(dict.fromkeys(names))
+
+
+def _refuse_telling(
+    people: pd.DataFrame, release: Sequence[pd.DataFrame], added: Sequence[str]
+) -> None:
+    """Raise where an added column tells a confidential one in place, by its values or a code."""
+    for frame in release:
+        if len(frame) != len(people):
+            continue
+        for name in (one for one in added if one in frame.columns):
+            found = next((own for own in people.columns if _tells(frame[name], people[own])), None)
+            if found is not None:
+                raise DisclosureError(
+                    f"Column {name!r} of the release tells {found!r} of every person, row by row. "
+                    "Take it out."
+                )
+
+
+def _tells(values: pd.Series[Any], own: pd.Series[Any]) -> bool:
+    """Tell whether a column is another, or a code of it, where the other's values repeat."""
+    codes, n_values = _coded(values)
+    others, n_others = _coded(own)
+    if n_others < 2 or n_values < 2:
+        return False
+    if n_others <= _MOST_SHARED * len(own):
+        return n_values == n_others == len(np.unique(codes * (n_others + 1) + others))
+    same = values.astype(object).map(label_key).to_numpy() == own.astype(object).map(label_key)
+    return bool(same.mean() > _MOST_SHARED)
+
+
+def _coded(values: pd.Series[Any]) -> tuple[Any, int]:
+    """Return values as codes from 0, a gap as the last one, and how many there are."""
+    codes, levels = pd.factorize(values.astype(object).map(label_key, na_action="ignore"))
+    gap = codes < 0
+    return np.where(gap, len(levels), codes).astype(np.int64), len(levels) + bool(gap.any())
+
+
+def _can_be_read(
+    people: pd.DataFrame,
+    release: Sequence[pd.DataFrame],
+    others: pd.DataFrame | None,
+    name: str,
+    types: Types | None,
+) -> bool:
+    with contextlib.suppress(SynriskError):
+        variables = _variables(people, release, others, [name], types)
+        _encoded(variables, people, release, others)
+        return True
+    return False
+
+
 def _common(
-    people: pd.DataFrame, release: Sequence[pd.DataFrame], named: Sequence[str]
+    people: pd.DataFrame,
+    release: Sequence[pd.DataFrame],
+    named: Sequence[str],
+    added: Sequence[str],
+    *,
+    strict: bool,
 ) -> tuple[tuple[str, ...], list[str]]:
-    """Return the columns that all tables have, without those that name people, and notes."""
+    """Return the columns that all tables have, without those that name people, and notes.
+
+    If `strict`, dates are refused; else whatever cannot be compared is left out later.
+    """
     notes = []
     common = [name for name in people.columns if all(name in one.columns for one in release)]
     alone = [name for name in people.columns if name not in common]
-    added = [name for name in release[0].columns if name not in people.columns]
     for name in alone:
         near_by = nearest(name, added)
         if near_by:
@@ -341,7 +414,7 @@ def _common(
         notes.append(f"Not in the release, and not looked at: {listed(alone)}.")
     if added:
         notes.append(f"In the release alone, and not looked at: {listed(added)}.")
-    for name in common:
+    for name in common if strict else ():
         _refuse_dates(people[name], _CONFIDENTIAL)
     naming = [name for name in common if names_people(people[name])]
     _refuse_naming(people, [name for name in named if name in naming])
@@ -349,7 +422,7 @@ def _common(
         if is_row_counter(people[name]):
             continue
         ids = set(people[name].dropna().map(label_key))
-        if any(one[name].dropna().map(label_key).isin(ids).mean() > 0.5 for one in release):
+        if any(one[name].dropna().map(label_key).isin(ids).any() for one in release):
             raise DisclosureError(
                 f"Column {name!r} names people, and the release holds the confidential data's own "
                 "names: take it out of the release."

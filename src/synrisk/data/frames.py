@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -27,6 +28,9 @@ _PARQUET = (".parquet", ".pq")
 _BYTES_A_CELL = 16  # of memory: eight in pyarrow, and eight in pandas
 _LITTLE_TEXT = 2**26  # bytes; of more it is looked at how much it is
 _OF_R = (".rds", ".rdata", ".rda")
+_LONGEST_PATH = 400
+_PATH = re.compile(r"[^\n\r\t;|,\"{}<>]+")
+_NO_TEXT = "The text of a table is not taken: save it to a file, or pass a frame."
 _INSTEAD = either("Read it yourself and pass the frame.", "Save it as one of these.")
 
 
@@ -113,7 +117,12 @@ def _read_file(
     with contextlib.suppress(OSError, ValueError):  # such as a name that is too long
         is_file = path.is_file()
     if not is_file:
-        raise FileError(f"{what}: there is no file {str(path)[:200]}.")
+        named = str(path)
+        if len(named) > _LONGEST_PATH or not _PATH.fullmatch(named):  # it may be the data
+            raise FileError(
+                f"{what}: expected the path of a file; got a text that is none. {_NO_TEXT}"
+            )
+        raise FileError(f"{what}: there is no file {named}.")
     suffixes = [suffix.lower() for suffix in path.suffixes]
     kind = (
         suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])

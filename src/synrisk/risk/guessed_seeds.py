@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -117,6 +117,13 @@ def chosen_seeds() -> tuple[IntArray, IntArray]:
     short = [*range(10000), *_WELL_KNOWN, *recent]
     long = [*short, *range(100_000), *all_days, *months, *powers, *round_ones, *patterns]
     return tuple(np.unique(np.array(seeds, dtype=np.int64)) for seeds in (short, long))  # type: ignore[return-value]
+
+
+@lru_cache(maxsize=48)
+def _streams(n_seeds: int, stage: str, number: int, variable: str) -> Streams:
+    """Return the streams of one of the lists, which are the same for all data: kept."""
+    seeds = next(one for one in chosen_seeds() if len(one) == n_seeds)
+    return Streams.of(seeds, stage, number, variable)
 
 
 def _days(month: int) -> int:
@@ -402,8 +409,9 @@ class _Rows:
         name = self.model.response
 
         def begin() -> _Begun:
-            u = Streams.of(seeds, "parameters", number, name).random(len(seeds))
-            return _Begun(Streams.of(seeds, "synthesis", number, name), self.model.draws_at(u))
+            u = _streams(len(seeds), "parameters", number, name).again().random(len(seeds))
+            streams = _streams(len(seeds), "synthesis", number, name)
+            return _Begun(streams, self.model.draws_at(u))
 
         made = self.synthesizer.memory.recall(f"{len(seeds)} seeds of {name} in {number}", begin)
         return _Begun(made.streams.again(), made.draws)

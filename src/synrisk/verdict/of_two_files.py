@@ -9,10 +9,10 @@ from typing import Any
 import pandas as pd
 
 from synrisk.audit.copies import FALSE_ALARMS, Compared, Copies
-from synrisk.base.errors import OptionError
+from synrisk.base.errors import OptionError, listed
 from synrisk.core.measures import RecordMeasures
 from synrisk.verdict.criteria import Criteria
-from synrisk.verdict.reasons import CALLED, FAILED, PASSED, AsIsReason, Reason
+from synrisk.verdict.reasons import CALLED, FAILED, PASSED, UNJUDGED, AsIsReason, Reason
 from synrisk.verdict.verdict import Verdict, judge
 
 ASSUMED = (
@@ -30,29 +30,72 @@ class CopiesReason(Reason):
     Attributes
     ----------
     found
-        In which ways they are.
+        In which ways they are, or may be.
     n_named
         How many people have such a row.
+    is_part
+        Whether other columns are released as they are.
     """
 
     kind = "copies"
+    is_check = True
     found: tuple[Compared, ...]
     n_named: int
+    is_part: bool
 
     def sentence(self, *, sharing: bool = False) -> str:
         """Return it in words; with `sharing` without any count."""
-        once = f"(an honest release is so once in {1 / FALSE_ALARMS:,.0f})"
+        where = " in the columns that are not released as they are" if self.is_part else ""
+        told = "" if sharing else " " + " ".join(one.sentence for one in self.found)
         if self.outcome == PASSED:
-            return "Rows are no closer to confidential records than chance brings them."
-        closer = f"Rows are closer to confidential records than chance brings them {once}."
-        if sharing:
-            return closer
-        told = " ".join(one.sentence for one in self.found)
-        named = f" {self.n_named:,} are named in records." if self.n_named else ""
-        return f"{closer} {told}{named}"
+            return f"Rows are no closer to confidential records than chance brings them{where}."
+        if self.outcome == UNJUDGED:
+            return (
+                f"Whether a few people's numbers were copied{where} cannot be said: some are "
+                f"repeated to the last digit.{told}"
+            )
+        once = f"(an honest release is so once in {1 / FALSE_ALARMS:,.0f})"
+        named = f" {self.n_named:,} are named in records." if self.n_named and not sharing else ""
+        return (
+            f"Rows are closer to confidential records than chance brings them{where} {once}."
+            f"{told}{named}"
+        )
 
     def _for_inside(self) -> dict[str, Any]:
         return {"n_named": self.n_named, "found": [one.sentence for one in self.found]}
+
+
+@dataclass(frozen=True)
+class AsIsWarning(AsIsReason):
+    """What two files show to be released as it is: nobody has said that it may be."""
+
+    @property
+    def mark(self) -> str:
+        """What it says of the release, in a word."""
+        return "warning"
+
+
+@dataclass(frozen=True)
+class AddedReason(Reason):
+    """What the release holds beside the confidential columns, and nobody has looked at."""
+
+    kind = "added"
+    columns: tuple[str, ...]
+
+    @property
+    def mark(self) -> str:
+        """What it says of the release, in a word."""
+        return "warning"
+
+    def sentence(self, *, sharing: bool = False) -> str:  # noqa: ARG002 - the same for everybody
+        """Return it in words."""
+        return (
+            f"In the release alone, and not looked at: {listed(self.columns)}. They may hold what "
+            "gives people away."
+        )
+
+    def _for_anyone(self) -> dict[str, Any]:
+        return {"columns": list(self.columns)}
 
 
 @dataclass(frozen=True)
@@ -78,6 +121,7 @@ def judge_audit(
     labels: pd.Index[Any],
     copies: Copies,
     kept: tuple[str, ...],
+    added: tuple[str, ...],
     within: Mapping[str, str],
     rows: str = CALLED,
 ) -> Verdict:
@@ -93,8 +137,8 @@ def judge_audit(
         Of the records.
     copies
         How near rows come to people.
-    kept
-        The columns that are released as they are.
+    kept, added
+        The columns that are released as they are, and those that the release alone has.
     within
         What counts as the truth, in words, by variable.
     rows
@@ -105,10 +149,14 @@ def judge_audit(
             "log_odds_range is not known of two files: guesses are not laid out. Limit the gain, "
             "the probability or the lift."
         )
-    outcome = FAILED if copies.is_too_close else PASSED
-    beside: list[Reason] = [CopiesReason(outcome, copies.found, int(copies.named.sum()))]
+    outcome = FAILED if copies.is_too_close else UNJUDGED if copies.doubts else PASSED
+    found = copies.found or copies.doubts
+    beside: list[Reason] = [CopiesReason(outcome, found, int(copies.named.sum()), bool(kept))]
     if kept:
-        beside.append(AsIsReason(PASSED, kept))
+        beside.append(AsIsWarning(PASSED, kept))
+    if added:
+        beside.append(AddedReason(PASSED, added))
+    variables = measures.variables
     return judge(
         criteria,
         measures,
@@ -119,5 +167,5 @@ def judge_audit(
         rows=rows,
         about_release=(*beside, UnknownReason(PASSED)),
         kind="sensitive",
-        joint="value of any column",
+        joint=variables[0] if len(variables) == 1 else "value of any sensitive column",
     )

@@ -112,7 +112,8 @@ class Verdict:
             return f"{kept}; read what speaks against it before you sign."
         if any(one.unchecked for one in self.reasons if isinstance(one, ReleaseReason)):
             return f"{kept}, but not all that they assume could be checked."
-        return f"{kept}, and no check speaks against it."
+        is_checked = any(one.is_check for one in self.reasons)
+        return f"{kept}, and no check speaks against it." if is_checked else f"{kept}."
 
     def _why_not(self) -> str:
         failed = [one for one in self.reasons if one.mark == "failed"]
@@ -122,6 +123,8 @@ class Verdict:
             return " as it is: a limit is not kept."
         if failed:
             return ": it fails a check."
+        if self.of_limits == PASSED:
+            return " on this evidence: it keeps the limits, but a check is undecided."
         return " on this evidence: nobody knows whether it keeps the limits."
 
     def beside(self, further: Sequence[RecordMeasures]) -> Verdict:

@@ -215,3 +215,74 @@ def test_the_command_writes_a_folder_and_exits_by_the_verdict(tmp_path, monkeypa
     assert again.exit_code == 1
     assert run(app, ["audit", "real.csv", "fake.csv", "--keys", "incme"]).exit_code == 2
     assert run(app, ["audit", "real.csv"]).exit_code == 2
+
+
+def numbers_from_whole_ones(seed, n=N):
+    """Nothing is written with few digits here, and much repeats by itself."""
+    rng = np.random.default_rng(seed)
+    height, weight = rng.normal(170, 9, n).round(), rng.normal(72, 12, n).round()
+    return pd.DataFrame(
+        {
+            "bmi": weight / (height / 100) ** 2,
+            "a week": rng.normal(40_000, 12_000, n).round(-2) / 52,
+            "years": rng.integers(6_000, 30_000, n) / 365.25,
+        }
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_numbers_that_repeat_by_themselves_are_no_copies(seed):
+    real, fake = numbers_from_whole_ones(seed), numbers_from_whole_ones(seed + 50)
+    assert sr.audit(real, fake, seed=1).verdict().outcome == "passed"
+    fake.iloc[:30] = real.iloc[:30]
+    assert sr.audit(real, fake, seed=1).verdict().outcome == "failed"
+
+
+def test_a_few_exact_repeats_where_nothing_repeats_are_undecided():
+    fake = FAKE.copy()
+    fake.loc[7, "rent"] = REAL["rent"].iloc[11]
+    verdict = sr.audit(REAL, fake, seed=1).verdict()
+    assert verdict.outcome == "cannot be judged"
+    assert "it keeps the limits, but a check is undecided" in verdict.meaning()
+
+
+def test_copies_are_looked_for_in_all_columns_whatever_is_sought():
+    found = sr.audit(REAL, COPIED, keys=["region"], sensitive=["rent"], seed=1)
+    assert found.verdict().outcome == "failed"
+    real, copied = (one.assign(day="2026-01-31") for one in (REAL, COPIED))
+    found = sr.audit(real, copied, keys=["region"], sensitive=["rent"], seed=1)
+    assert "Cannot be compared, and not looked at: day." in found.notes
+
+
+def test_what_is_released_as_it_is_or_was_added_is_a_warning():
+    kept = REAL.reset_index(drop=True).assign(rent=FAKE["rent"])
+    verdict = sr.audit(REAL, kept, seed=1).verdict()
+    assert verdict.headline == "Passed, with 1 warning"
+    assert "in the columns that are not released as they are" in " ".join(verdict.sentences())
+    verdict = sr.audit(REAL, [FAKE, FAKE.assign(extra=1)], seed=1).verdict()
+    mark, sentence = verdict.marked(sharing=True)[0]
+    assert mark == "warning"
+    assert sentence.startswith("In the release alone, and not looked at: extra.")
+
+
+@pytest.mark.parametrize(
+    "truth",
+    [REAL["region"], REAL["region"].astype("category").cat.codes, REAL["income"]],
+    ids=["levels", "codes", "amounts"],
+)
+def test_an_added_column_that_tells_another_is_refused(truth):
+    with pytest.raises(sr.DisclosureError, match=r"tells '(region|income)' of every person"):
+        sr.audit(REAL, FAKE.assign(note=truth.to_numpy()))
+
+
+def test_one_name_of_a_person_is_too_many():
+    real, fake = REAL.assign(tax=REAL.index), FAKE.assign(tax=[f"X{k * 7919}" for k in range(N)])
+    assert sr.audit(real, fake, seed=1).verdict().outcome == "passed"
+    fake.loc[5, "tax"] = real["tax"].iloc[7]
+    with pytest.raises(sr.DisclosureError, match="names people"):
+        sr.audit(real, fake, seed=1)
+
+
+def test_a_column_that_alone_is_sought_is_named():
+    verdict = sr.audit(REAL, FAKE, sensitive="rent", seed=1).verdict()
+    assert "probability of the true rent" in verdict.sentences()[0]

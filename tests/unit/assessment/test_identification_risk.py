@@ -174,3 +174,24 @@ def test_limits_that_make_no_sense_are_refused(criteria, words):
 def test_a_radius_is_one_number_from_0(given):
     with pytest.raises(sr.OptionError, match="Radius"):
         sr.Radius(**given)
+
+
+def test_equal_values_match_however_narrow_the_radius():
+    people = pd.DataFrame({"Age": [30, 30, 41, 41], "W": [0.0, 0.0, 0.0, 500.0]})
+    found = sr.identification_risk(
+        people, people.copy(), known=["Age"], synthesized=["W"], radius=0.1
+    )
+    assert found.records["T_1"].all()
+    assert found.records["match_risk"].tolist() == [0.5, 0.5, 1.0, 1.0]
+
+
+def test_who_is_found_by_known_columns_alone_is_a_warning():
+    people = pd.DataFrame({"Age": np.arange(20, 60), "W": 100.0 * np.arange(40) + 50.0})
+    found = sr.identification_risk(
+        people, people.copy(), known=["Age"], synthesized=["W"], radius=0.1
+    )
+    verdict = found.verdict()
+    assert verdict.headline == "Passed, with 1 warning"
+    assert "by them 40 of 40 records are found for certain" in verdict.sentences()[0]
+    assert "40" not in " ".join(verdict.sentences(sharing=True))
+    assert "no check" not in verdict.meaning(sharing=True) + verdict.meaning()

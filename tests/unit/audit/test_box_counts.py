@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from synrisk.audit import box_counts
 from synrisk.audit.box_counts import count_in_boxes
 
 SIZES = st.integers(0, 30)
@@ -30,7 +31,7 @@ def test_every_box_holds_what_a_loop_finds_in_it(data, n_axes, n_points, n_boxes
 
 
 def test_candidates_of_many_coordinates_are_compared_in_parts(monkeypatch):
-    monkeypatch.setattr("synrisk.audit.box_counts._PAIRS", 7)
+    monkeypatch.setattr(box_counts, "_PAIRS", 7)
     rng = np.random.default_rng(3)
     points, cell = rng.random((40, 3)), np.zeros(40, dtype=np.int64)
     low, high = points - 0.3, points + 0.3

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import synrisk as sr
+from synrisk.audit import count_measures as module
 from synrisk.audit.count_measures import count_measures
 from synrisk.audit.gower_distances import Mixed, nearest
 
@@ -115,8 +116,8 @@ def test_a_copy_is_nearest_at_no_distance_and_linked():
 
 
 def test_of_many_records_a_random_part_is_tried(monkeypatch):
-    monkeypatch.setattr("synrisk.audit.count_measures._WORK", 0)
-    monkeypatch.setattr("synrisk.audit.count_measures._LEAST_TRIED", 20)
+    monkeypatch.setattr(module, "_WORK", 0)
+    monkeypatch.setattr(module, "_LEAST_TRIED", 20)
     assert "A random 20 of 60 records" in measures()["DCR"].explanation
 
 

@@ -106,3 +106,11 @@ def test_what_is_no_table(source):
     with pytest.raises(DataError, match="T: ") as caught:
         read_table(source, "T")
     assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("text", ["a,b\n1,98719.39\n", "x" * 500, "98719.39;2", '{"a": 98719.39}'])
+def test_data_in_place_of_a_path_are_not_shown(text):
+    with pytest.raises(FileError) as caught:
+        read_table(text, "The confidential data")
+    assert "98719" not in str(caught.value)
+    assert caught.value.__context__ is None
