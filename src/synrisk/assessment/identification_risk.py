@@ -63,14 +63,9 @@ class IdentificationRisk:
     def __repr__(self) -> str:
         near = listed(f"{name} {own.words}" for name, own in self.radius.items())
         return (
-            f"<IdentificationRisk: {counted(self.n_records, 'record')}; "
+            f"<IdentificationRisk: {counted(len(self._labels), 'record')}; "
             f"{counted(self.n_datasets, 'dataset')}; {near}>"
         )
-
-    @property
-    def n_records(self) -> int:
-        """The number of confidential records."""
-        return len(self._labels)
 
     @property
     def n_datasets(self) -> int:
@@ -140,7 +135,7 @@ class IdentificationRisk:
     def measures(self) -> RecordMeasures:
         """The probability of the right row by record, without the synthesized values and with."""
         before, after = self._before_and_after()
-        exact, all_ = np.zeros(self.n_records), np.ones(self.n_records, dtype=bool)
+        exact, all_ = np.zeros(len(self._labels)), np.ones(len(self._labels), dtype=bool)
         return RecordMeasures(measures_of_truth(JOINT, before, after, exact, exact, all_))
 
     def verdict(self, criteria: Criteria | None = None, *, rows: str = CALLED) -> Verdict:
@@ -172,10 +167,10 @@ class IdentificationRisk:
             self.measures,
             self._labels,
             None,
-            self.n_records,
+            len(self._labels),
             rows=rows,
             sought=_RIGHT_ROW,
-            about_release=(KnownReason(PASSED, self.known, n_found, self.n_records, rows),),
+            about_release=(KnownReason(PASSED, self.known, n_found, len(self._labels), rows),),
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
