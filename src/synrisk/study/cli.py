@@ -17,6 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
 
+import pandas as pd
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -427,25 +428,30 @@ def _limits(criteria: Path | None, policy: str | None) -> Criteria | None:
 
 def _tell_audit(done: Audited) -> None:
     """Print what an audit found: for inside use."""
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("probability of the truth")
-    shown = {
-        "before": "before, mean",
-        "after": "after, mean",
-        "gain_q95": "gain, 95 %",
-        "gain_max": "gain, largest",
-    }
-    for name in shown.values():
-        table.add_column(name, justify="right")
-    for of, row in done.audit.summary().iterrows():
-        table.add_row(visible(str(of)), *(f"{row[key]:.3g}" for key in shown))
     _print("")
-    _put(table)
+    _put_summary(done.audit.summary(), {"before": "before, mean", "after": "after, mean"})
     _print_lines("Note", done.audit.notes[:-1])  # the last is beside the verdict
     _print(f"\n{_in_lines(done.verdict)}")
-    if done.folder is not None:
-        _print(f"\nWritten: {done.folder}")
-    for kind, path in done.reports.items():
+    _print_written(done.folder, done.reports)
+
+
+def _put_summary(summary: pd.DataFrame, shown: Mapping[str, str]) -> None:
+    """Print the probability of the truth, a row for all variables together and for each."""
+    shown = {**shown, "gain_q95": "gain, 95 %", "gain_max": "gain, largest"}
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("probability of the truth")
+    for name in shown.values():
+        table.add_column(name, justify="right")
+    for of, row in summary.iterrows():
+        table.add_row(visible(str(of)), *(f"{row[key]:.3g}" for key in shown))
+    _put(table)
+
+
+def _print_written(folder: Path | None, reports: Mapping[str, Path]) -> None:
+    """Print where results and reports are."""
+    if folder is not None:
+        _print(f"\nWritten: {folder}")
+    for kind, path in reports.items():
         _print(f"Report for {'sharing' if kind == 'sharing' else 'inside use'}: {path}")
 
 
@@ -461,20 +467,8 @@ def _tell(done: Done) -> None:
     """Print what was found: for inside use."""
     _print("")
     _print(visible(done.title), style="bold")
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("probability of the truth")
-    shown = {
-        "prior": "before, mean",
-        "mean": "after, mean",
-        "max": "after, largest",
-        "gain_q95": "gain, 95 %",
-        "gain_max": "gain, largest",
-    }
-    for name in shown.values():
-        table.add_column(name, justify="right")
-    for of, row in done.risk.summary().iterrows():
-        table.add_row(visible(str(of)), *(f"{row[key]:.3g}" for key in shown))
-    _put(table)
+    shown = {"prior": "before, mean", "mean": "after, mean", "max": "after, largest"}
+    _put_summary(done.risk.summary(), shown)
     _print_lines("Note", (*done.risk.notes, *done.warnings))
     for finding in done.risk.diagnostics().to_dict("records"):
         _print_lines("Shaky", [f"{finding['what']} {finding['why']} {finding['what_to_do']}"])
@@ -482,9 +476,7 @@ def _tell(done: Done) -> None:
         _tell_utility(done.utility)
     if done.verdict is not None:
         _print(f"\n{_in_lines(done.verdict)}")
-    _print(f"\nWritten: {done.folder}")
-    for kind, path in done.reports.items():
-        _print(f"Report for {'sharing' if kind == 'sharing' else 'inside use'}: {path}")
+    _print_written(done.folder, done.reports)
 
 
 def _in_lines(verdict: Verdict) -> str:
