@@ -363,7 +363,7 @@ def test_a_dataset_of_copies_is_caught_however_short():
             synthesizer, [*honest, data.head(n)], records=[0], question="paper"
         )
         assert copied(risk) == {2}
-        assert risk.verdict(sr.Criteria(lift=100)).outcome == "cannot be judged"
+        assert risk.verdict(sr.Criteria(lift=100)).outcome == "failed"
         short = [*honest, honest[0].head(n)]
         assert copied(sr.attribute_risk(synthesizer, short, records=[0], question="paper")) == set()
 
