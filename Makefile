@@ -4,6 +4,7 @@ VENV ?= .venv
 VENV_EXTRAS ?= .venv-extras
 VENV_FLOORS ?= .venv-floors
 ATTACK_MINUTES ?= 10
+ATTACK_TIMES ?= 3
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 WIDEST = from numpy._core import _multiarray_umath as m; \
@@ -79,7 +80,7 @@ bench: $(VENV)/.runtime
 # Damaged and hostile inputs for everything that reads, in so many minutes and then some.
 attack: $(VENV)/.dev
 	$(BIN)/python benchmarks/attack.py --minutes $(ATTACK_MINUTES)
-	$(BIN)/python benchmarks/attack.py --only interruptions --times 3
+	$(BIN)/python benchmarks/attack.py --only interruptions --times $(ATTACK_TIMES)
 
 # What is said of tables that everybody has, in an environment with the packages that hold them.
 public-tables: $(VENV)/.runtime
