@@ -136,7 +136,9 @@ def _n_above(numbers: Numbers) -> int:
 
 
 def _in_short(source: Source) -> list[str]:
-    """Return what matters most in sentences; what a check found against the release first."""
+    """Return what matters most in sentences: what a check found, or else the numbers."""
+    if source.checks is not None and source.checks.failures:
+        return list(source.checks.failures)
     names, measures = source.drawn.labels.names, source.drawn.measures
     gains = {of: float(measures[of, "gain"].value.max()) for of in (JOINT, *names)}
     largest = max(gains, key=gains.__getitem__)
@@ -152,8 +154,7 @@ def _in_short(source: Source) -> list[str]:
         f"On average {what} had a probability of {before} % to an intruder who knows all other "
         f"{source.rows} and the models; after the release, {after} %."
     )
-    failures = () if source.checks is None else source.checks.failures
-    return [*failures, adds, on_average]
+    return [adds, on_average]
 
 
 def _called(of: str) -> str:

@@ -448,6 +448,7 @@ def test_a_copied_release_fails_in_words(tmp_path):
     risk = sr.attribute_risk(synthesizer, copy, question="paper")
     _, facts = written(risk, tmp_path, kind="inside")
     assert facts["release_check"]["failed"]
+    assert facts["in_short"] == list(risk.release_check.failures)  # and no number beside it
     found = {row["compared"]: row for row in facts["release_check"]["closeness"]}
     assert found["values"]["found"] == "195"
     assert "copied" in found["values"]["result"]
