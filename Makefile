@@ -6,6 +6,7 @@ VENV_FLOORS ?= .venv-floors
 ATTACK_MINUTES ?= 10
 ATTACK_TIMES ?= 3
 ATTACK_SEED ?=
+ATTACK_MOST ?=
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 WIDEST = from numpy._core import _multiarray_umath as m; \
@@ -80,7 +81,8 @@ bench: $(VENV)/.runtime
 
 # Damaged and hostile inputs for everything that reads, in so many minutes and then some.
 attack: $(VENV)/.dev
-	$(BIN)/python benchmarks/attack.py $(ATTACK_SEED:%=--seed %) --minutes $(ATTACK_MINUTES)
+	$(BIN)/python benchmarks/attack.py $(ATTACK_SEED:%=--seed %) --minutes $(ATTACK_MINUTES) \
+	  $(ATTACK_MOST:%=--most %)
 	$(BIN)/python benchmarks/attack.py $(ATTACK_SEED:%=--seed %) --only interruptions --times $(ATTACK_TIMES)
 
 # What is said of tables that everybody has, in an environment with the packages that hold them.

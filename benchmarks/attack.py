@@ -2,18 +2,23 @@
 
 ``python benchmarks/attack.py --minutes 60`` tries as many as there is time for, in processes of
 their own, two at a time: CSV, Parquet, files of R, saved results, studies, criteria, manifests,
-draws, formulas, names, options. Whatever ends a process, takes more than 30 s or 2 GB, raises
-anything else than a SynriskError or shows a value of the data is told, with the command that tries
-the same input again, and the exit code is 1. See tests/helpers/attacks.py.
+draws, formulas, names, options, and links that a racing process swaps in. Whatever ends a process,
+takes more than 30 s or 2 GB, raises anything else than a SynriskError or shows a value of the data
+is told, with the command that tries the same input again, and the exit code is 1. See
+tests/helpers/attacks.py.
 
 ``--only interruptions`` kills 40 runs of a study at random moments, interrupts 40, lets the disk be
 full at 40 places, begins two at once and writes to a folder that is read-only: nothing is lost, and
 the next run gives what it should. See tests/helpers/interruptions.py.
+
+``--seed source`` takes the seed from what src/ holds: other inputs with every change of the code,
+and the same ones again for the same code.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import secrets
 import signal
 import sys
@@ -33,6 +38,7 @@ from helpers import interruptions
 from helpers.attack_workers import Tally, attack
 from helpers.attacks import ATTACKS
 
+_SOURCE = Path(__file__).parent.parent / "src"
 _SLICE = 60.0  # seconds of one reader at a time
 _INTERRUPTIONS = "interruptions"
 
@@ -41,10 +47,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Attack, print a table, and return how many problems were found, 1 at most."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=10.0, help="how long")
-    parser.add_argument("--seed", type=int, default=None, help="of all inputs; else a new one")
+    parser.add_argument(
+        "--seed", type=_seed, default=None, help='of all inputs, or "source"; else a new one'
+    )
     parser.add_argument(
         "--only", action="append", choices=(*ATTACKS, _INTERRUPTIONS), help="a reader"
     )
+    parser.add_argument("--most", type=int, default=None, help="inputs of each reader")
     parser.add_argument("--input", type=int, default=None, help="one input of that reader")
     parser.add_argument("--processes", type=int, default=2, help="at a time")
     parser.add_argument("--times", type=int, default=40, help="of each kind of interruption")
@@ -58,20 +67,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.input is not None:
         attack(readers[0], seed, tallies[readers[0]], seconds=600, inputs=1)
     else:
-        _attack_all(readers, seed, tallies, 60 * options.minutes, options.processes)
+        seconds = 60 * options.minutes
+        _attack_all(readers, seed, tallies, seconds, options.processes, options.most)
     return _tell(tallies)
 
 
+def _seed(word: str) -> int:
+    """Return a seed: a number, or the digest of the source."""
+    if word != "source":
+        return int(word)
+    digest = hashlib.sha256()
+    for path in sorted(_SOURCE.rglob("*.py")):
+        digest.update(path.relative_to(_SOURCE).as_posix().encode() + b"\0" + path.read_bytes())
+    return int.from_bytes(digest.digest()[:4], "big")
+
+
 def _attack_all(
-    readers: Sequence[str], seed: int, tallies: dict[str, Tally], seconds: float, n: int
+    readers: Sequence[str],
+    seed: int,
+    tallies: dict[str, Tally],
+    seconds: float,
+    n: int,
+    most: int | None,
 ) -> None:
-    """Give every reader the same time, in turns."""
+    """Give every reader its share of the time, in turns."""
     end = time.monotonic() + seconds
-    turns = max(1, round(seconds * n / (len(readers) * _SLICE)))
-    each = seconds * n / (len(readers) * turns)
+    shares = {reader: ATTACKS[reader].share for reader in readers}
+    turns = max(1, round(seconds * n / (sum(shares.values()) * _SLICE)))
+    each = seconds * n / (sum(shares.values()) * turns)
     with ThreadPoolExecutor(n) as pool:
         for turn in range(turns):
-            list(pool.map(lambda reader: _turn(reader, seed, tallies[reader], each), readers))
+            list(
+                pool.map(
+                    lambda one: _turn(one, seed, tallies[one], each * shares[one], most),
+                    sorted(readers, key=shares.__getitem__, reverse=True),
+                )
+            )
             n_inputs = sum(one.n for one in tallies.values())
             n_problems = sum(len(one.problems) for one in tallies.values())
             left = max(0.0, end - time.monotonic()) / 60
@@ -82,22 +113,26 @@ def _attack_all(
             )
 
 
-def _turn(reader: str, seed: int, tally: Tally, seconds: float) -> None:
+def _turn(reader: str, seed: int, tally: Tally, seconds: float, most: int | None) -> None:
     n_known = len(tally.problems)
-    attack(reader, seed, tally, seconds=seconds)
+    left = None if most is None else max(0, most - tally.next_number)
+    attack(reader, seed, tally, seconds=seconds, inputs=left)
     for problem in tally.problems[n_known:]:
         print(f"PROBLEM {problem}", flush=True)
 
 
 def _tell(tallies: dict[str, Tally]) -> int:
-    heading = ("reader", "inputs", "taken", "refused", "problems", "slowest", "largest")
-    print("{:<20}{:>8}{:>8}{:>9}{:>10}{:>10}{:>10}".format(*heading))
+    heading = ("reader", "inputs", "taken", "refused", "not made", "problems", "slowest", "largest")
+    print("{:<20}{:>8}{:>8}{:>9}{:>10}{:>10}{:>10}{:>10}".format(*heading))
     for reader, tally in tallies.items():
         print(
             f"{reader:<20}{tally.n:>8,}{tally.outcomes['taken']:>8,}"
-            f"{tally.outcomes['refused']:>9,}{len(tally.problems):>10,}"
+            f"{tally.outcomes['refused']:>9,}{tally.n_not_made:>10,}{len(tally.problems):>10,}"
             f"{tally.slowest:>8.1f} s{tally.largest / 1e9:>7.1f} GB"
         )
+    for reader, tally in tallies.items():
+        for why, n in tally.not_made.items():
+            print(f"{reader}: {n:,} {why}")
     problems = [problem for tally in tallies.values() for problem in tally.problems]
     print(f"{sum(tally.n for tally in tallies.values()):,} inputs, {len(problems):,} problems")
     for problem in problems:
@@ -121,11 +156,12 @@ def _interrupt(seed: int, times: int) -> int:
 def _kinds(rng: np.random.Generator, times: int) -> Iterator[tuple[str, Callable[[], str]]]:
     with tempfile.TemporaryDirectory(prefix="attack-") as folder:
         bench = interruptions.Bench(Path(folder))
-        for name, number in (("kill -9", signal.SIGKILL), ("Ctrl-C", signal.SIGINT)):
-            for _ in range(times):
-                yield name, partial(interruptions.stop_at_random, bench, rng, number)
-        for k in range(times):
-            yield "no larger file", partial(interruptions.limit_files, bench, k / times)
+        with bench.warm():
+            for name, number in (("kill -9", signal.SIGKILL), ("Ctrl-C", signal.SIGINT)):
+                for _ in range(times):
+                    yield name, partial(interruptions.stop_at_random, bench, rng, number)
+            for k in range(times):
+                yield "no larger file", partial(interruptions.limit_files, bench, k / times)
         for _ in range(max(1, times // 10)):
             yield "two at once", partial(interruptions.run_two_at_once, bench, rng)
         yield "read-only", partial(interruptions.run_into_read_only, bench)
@@ -137,8 +173,9 @@ def _kinds(rng: np.random.Generator, times: int) -> Iterator[tuple[str, Callable
         interruptions.small_disk(1 << 24) as disk,
     ):
         bench = interruptions.Bench(Path(folder), disk / "out")
-        for k in range(times):
-            yield "full disk", partial(interruptions.fill_disk, bench, k / times)
+        with bench.warm():
+            for k in range(times):
+                yield "full disk", partial(interruptions.fill_disk, bench, k / times)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,12 @@
 ``python benchmarks/audit.py releases 50``
     honest, copied, nearly copied, CART and overfitted releases of the built-in sample, and as many
     further honest ones as the number says: outcome, people named, AUC of copied people, CPU time
-``python benchmarks/audit.py calibration``
+``python benchmarks/audit.py calibration [TABLE …]``
     expected calibration error of before, after and the release alone on public tables (the extra
     ``tables``) and two simulated worlds, and the mean log ratio of people held out
+``python benchmarks/audit.py closeness 20``
+    how often the check of copies warns, by kind of table, share of people copied and noise added to
+    their numbers, of as many releases each as the number says; without copies twenty times as many
 ``python benchmarks/audit.py sizes``
     CPU and wall time by the number of records and columns
 ``python benchmarks/audit.py peers FOLDER``
@@ -26,11 +29,11 @@ import numpy as np
 import pandas as pd
 
 import synrisk as sr
-from synrisk.audit.known_values import N_CLASSES, nearest
+from synrisk.audit.compared_files import Files
+from synrisk.audit.copies import copies
 from synrisk.audit.learnt_values import learn
-from synrisk.audit.left_out_parts import Intervals, Scale, predicted, predicted_left_out
-from synrisk.audit.trust import trust
-from synrisk.audit.two_files import Files, read_two_files
+from synrisk.audit.left_out_parts import Intervals
+from synrisk.audit.two_files import read_two_files
 
 PLAN = [
     sr.Regression("Urban ~ 1", "bernoulli"),
@@ -122,9 +125,9 @@ def audited(release: pd.DataFrame, who: np.ndarray | None, **options: Any) -> st
     records = found.records
     aucs = ""
     if who is not None:
-        by_gain, by_both = records["gain"], records["gain"] - np.log10(records["closeness"] + 1e-9)
-        aucs = f"  AUC by gain {roc_auc_score(who, by_gain):.3f}, with closeness "
-        aucs += f"{roc_auc_score(who, by_both):.3f}"
+        by_gain, by_copied = (roc_auc_score(who, records[name]) for name in ("gain", "copied"))
+        wrong = int((records["too_close"] & ~who).sum())
+        aucs = f"  AUC by gain {by_gain:.3f}, by copied {by_copied:.3f}, wrongly named {wrong}"
     return (
         f"{found.verdict().outcome:<8} largest gain {records['gain'].max():.3f}, above 0.1 "
         f"{int((records['gain'] > 0.1).sum()):>5}, named {int(records['too_close'].sum()):>5}, "
@@ -141,22 +144,96 @@ def releases(n_honest: int) -> None:
         print(f"{'honest':<40} {audited(honest(seed), None)}", flush=True)
 
 
+def kinds_of_tables(n: int, rng: np.random.Generator) -> dict[str, Callable[[], pd.DataFrame]]:
+    """Return how to draw tables of several kinds."""
+    middles = np.random.default_rng(0).normal(size=(30, 2))
+
+    def along_a_curve() -> pd.DataFrame:
+        t, e = rng.random(n), 0.003 * rng.normal(size=(n, 3))
+        return pd.DataFrame(np.column_stack([t, t**2, np.sin(5 * t)]) + e, columns=list("abc"))
+
+    def in_clusters() -> pd.DataFrame:
+        points = middles[rng.integers(0, 30, n)] + 0.02 * rng.normal(size=(n, 2))
+        return pd.DataFrame(points, columns=list("ab"))
+
+    def with_levels() -> pd.DataFrame:
+        a, b = rng.normal(size=n), rng.exponential(size=n)
+        return pd.DataFrame({"a": a, "b": b, "g": rng.choice(list("uvw"), n)})
+
+    return {
+        "two normal": lambda: pd.DataFrame(rng.normal(size=(n, 2)), columns=list("ab")),
+        "four normal": lambda: pd.DataFrame(rng.normal(size=(n, 4)), columns=list("abcd")),
+        "one lognormal": lambda: pd.DataFrame({"a": rng.lognormal(size=n)}),
+        "three lognormal": lambda: pd.DataFrame(rng.lognormal(size=(n, 3)), columns=list("abc")),
+        "two and levels": with_levels,
+        "rounded": lambda: pd.DataFrame(
+            {"a": rng.normal(50, 10, n).round(1), "b": rng.lognormal(8, 1, n).round()}
+        ),
+        "clusters": in_clusters,
+        "a curve": along_a_curve,
+    }
+
+
+def closeness(n_releases: str = "20") -> None:
+    """Print how often the check of copies warns."""
+    for n in (60, 400):
+        for share, noise in ((0.0, 0.0), *((s, z) for s in (0.05, 0.1) for z in (0.01, 0.03, 0.1))):
+            if share and n == 60:
+                continue
+            rng = np.random.default_rng([n, int(1000 * share), int(1000 * noise)])
+            n_tried = int(n_releases) * (1 if share else 20)
+            told = []
+            for name, make in kinds_of_tables(n, rng).items():
+                alarms = [_alarm(make, share, noise, rng) for _ in range(n_tried)]
+                told.append(f"{name} {np.mean(alarms):.3g}")
+            said = f"{share:.0%} copied, noise {noise:g} sd"
+            print(f"n {n:>4} {said:<28} of {n_tried}: {', '.join(told)}", flush=True)
+
+
+def _alarm(
+    make: Callable[[], pd.DataFrame], share: float, noise: float, rng: np.random.Generator
+) -> bool:
+    people, release = make(), make()
+    n = int(share * len(people))
+    who = rng.choice(len(people), n, replace=False)
+    for name in people:
+        own = people[name].to_numpy()[who]
+        if people[name].dtype.kind == "f":
+            own = own + noise * people[name].std() * rng.normal(size=n)
+        release.loc[: n - 1, name] = own
+    return copies(read_two_files(people, release, None, None, None, None), 1).is_too_close
+
+
 def tables() -> Iterator[tuple[str, pd.DataFrame]]:
-    """Yield public tables and simulated worlds, each of one kind of people."""
+    """Yield public tables and simulated worlds, each of one kind of people.
+
+    First those of people with 1,000 rows or more that statsmodels and linearmodels bring: chosen by
+    that rule, and their columns, before they were tried. Then smaller ones, then the worlds.
+    """
+    from linearmodels.datasets import birthweight, card, meps
     from palmerpenguins import load_penguins
     from sklearn import datasets as of_sklearn
     from statsmodels import datasets as of_statsmodels
 
-    yield "penguins", load_penguins().drop(columns="year")
     fair = of_statsmodels.fair.load_pandas().data
     yield "fair", fair[["rate_marriage", "age", "children", "religious", "educ", "affairs"]]
-    anes = of_statsmodels.anes96.load_pandas().data
-    yield "anes96", anes[["TVnews", "PID", "age", "educ", "income", "vote"]]
     # Its people stand in several rows, which the thirds share.
     health = of_statsmodels.randhie.load_pandas().data
     yield "randhie", health[["mdvis", "lncoins", "idp", "lpi", "physlm", "disea"]].iloc[::2]
+    drugs = meps.load()
+    yield "meps", drugs[["age", "female", "educyr", "income", "drugexp", "totchr"]]
+    yield "card", card.load()[["educ", "age", "black", "smsa", "wage"]]
+    births = birthweight.load().rename(columns=str.strip)
+    yield "birthweight", births[["faminc", "motheduc", "parity", "male", "cigs", "bwght"]]
+    anes = of_statsmodels.anes96.load_pandas().data
+    yield "anes96", anes[["TVnews", "PID", "age", "educ", "income", "vote"]]
     cancer = of_sklearn.load_breast_cancer(as_frame=True).frame
-    yield "breast_cancer", cancer[["mean radius", "mean texture", "mean smoothness", "target"]]
+    yield "breast cancer", cancer[["mean radius", "mean texture", "mean smoothness", "target"]]
+    diabetes = of_sklearn.load_diabetes(as_frame=True, scaled=False).frame
+    yield "diabetes", diabetes[["age", "bmi", "bp", "target"]]
+    yield "penguins", load_penguins().drop(columns="year")
+    wine = of_sklearn.load_wine(as_frame=True).frame
+    yield "wine", wine[["alcohol", "malic_acid", "hue", "target"]]
     rng = np.random.default_rng(1)
     n = 12_000
     a = rng.normal(size=n)
@@ -168,71 +245,62 @@ def tables() -> Iterator[tuple[str, pd.DataFrame]]:
     yield "a world of counts", pd.DataFrame({"x": [f"k{v}" for v in x], "y": y, "z": z})
 
 
-def calibration(n_candidates: int = 8) -> None:
-    """Print errors of calibration, a row a table: half is the file, half the honest release."""
+def calibration(*names: str, n_splits: int = 6) -> None:
+    """Print errors of calibration, a row a table: a third is the file, one an honest release.
+
+    Over several ways of dividing the table, so that the last third says little of chance.
+    """
     for name, frame in tables():
-        frame = frame.sample(frac=1.0, random_state=0).reset_index(drop=True)
-        third = len(frame) // 3
-        people, release, others = (
-            frame.iloc[k * third : (k + 1) * third].reset_index(drop=True) for k in range(3)
-        )
-        files = read_two_files(people, release, others, None, None, None)
-        errors = np.mean([_errors(files, one, n_candidates) for one in files.sensitive], axis=0)
-        ratios = [_log_ratios(files, one) for one in files.sensitive]
-        mean = float(np.mean([one.mean() for one in ratios]))
-        se = float(np.std(np.mean(ratios, axis=0), ddof=1) / np.sqrt(len(ratios[0])))
-        alone = [_log_ratios(files, one, alone=True) for one in files.sensitive]
-        mean_alone = float(np.mean([one.mean() for one in alone]))
-        se_alone = float(np.std(np.mean(alone, axis=0), ddof=1) / np.sqrt(len(alone[0])))
+        if names and name not in names:
+            continue
+        squares, ratios = [], []
+        for split in range(n_splits):
+            files = _thirds(frame, split)
+            squares.append([_squares(files, one, split) for one in files.sensitive])
+            ratios.append([_log_ratios(files, one) for one in files.sensitive])
+        # By column and kind; a forecast that is right gives what the last ones do.
+        errors = np.sqrt(np.maximum(np.mean(squares, axis=0), 0.0)).mean(axis=0)
+        by_person = np.mean(ratios, axis=1)
+        se = by_person.std(axis=1, ddof=1).mean() / np.sqrt(by_person.shape[1] * n_splits)
         print(
-            f"{name:<20} n {third:>5}  ECE before {errors[0]:.4f}, after {errors[1]:.4f}, alone "
-            f"{errors[2]:.4f}  log ratio held out {mean:+.4f} ± "
-            f"{se:.4f}, alone {mean_alone:+.4f} ± {se_alone:.4f}",
+            f"{name:<20} n {len(frame) // 3:>5}  ECE before {errors[0]:.4f}, after "
+            f"{errors[1]:.4f}, alone {errors[2]:.4f}; a right forecast {errors[3]:.4f}; "
+            f"log ratio held out {by_person.mean():+.4f} ± {se:.4f}",
             flush=True,
         )
 
 
-def _errors(files: Files, name: str, n_candidates: int) -> list[float]:
-    """Return the calibration errors of before, after and alone at other people's values.
+def _thirds(frame: pd.DataFrame, split: int) -> Files:
+    frame = frame.sample(frac=1.0, random_state=split).reset_index(drop=True)
+    third = len(frame) // 3
+    people, release, others = (
+        frame.iloc[k * third : (k + 1) * third].reset_index(drop=True) for k in range(3)
+    )
+    # All columns are sought: one of two levels may be as often in both thirds by chance.
+    return read_two_files(people, release, others, None, list(frame), None)
 
-    Beyond those of forecasts that are right, which few people do not show as such.
+
+def _squares(files: Files, name: str, split: int) -> list[float]:
+    """Return squared calibration errors of before, after and alone at other people's values.
+
+    Beyond those of forecasts that are right, which few people do not show as such; the last is of
+    such forecasts in place of `before`.
     """
     people, rows = files.who(files.people, name), files.who(files.rows, name)
     truth = files.intervals(files.people, name)
-    base = predicted_left_out(people.table, truth, 1, name)
-    near, near_rows = nearest(people.known, people.known, own=True), nearest(
-        people.known, rows.known
-    )  # fmt: skip
-    usual = trust(
-        base.probability, near.told(people.value, truth.low, truth.high), near.classes, N_CLASSES
-    )
-    believed = base.probability + usual.weight * (
-        near.told(people.value, truth.low, truth.high) - base.probability
-    )
-    more = trust(
-        believed,
-        near_rows.told(rows.value, truth.low, truth.high),
-        near_rows.classes,
-        N_CLASSES,
-        usual.by_class,
-    )
-    rng = np.random.default_rng(0)
-    squares = np.zeros((n_candidates, 3))
-    for k in range(n_candidates):
-        order = rng.permutation(len(people))
-        asked = Intervals(truth.low[order], truth.high[order])
-        p = predicted_left_out(people.table, truth, 1, name, asked=asked).probability
-        before = p + usual.weight * (near.told(people.value, asked.low, asked.high) - p)
-        told = near_rows.told(rows.value, asked.low, asked.high)
-        after = before + more.weight * (told - before)
-        alone = predicted(
-            rows.table, people.given, asked, 1, name, scale=Scale(base.scale.leaf)
-        ).probability
-        hit = (people.value >= asked.low) & (people.value <= asked.high)
-        for column, forecast in enumerate((before, after, alone)):
-            by_chance = _ece(forecast, rng.random(len(hit)) < forecast)
-            squares[k, column] = _ece(forecast, hit) ** 2 - by_chance**2
-    return list(np.sqrt(np.maximum(squares.mean(axis=0), 0.0)))
+    rng = np.random.default_rng(split)
+    order = rng.permutation(len(people))
+    asked = Intervals(truth.low[order], truth.high[order])
+    learnt = learn(people, rows, truth, 1, name, asked=asked).people
+    hit = (people.value >= asked.low) & (people.value <= asked.high)
+
+    def square(p: np.ndarray, hit: np.ndarray) -> float:
+        by_chance = [_ece(p, rng.random(len(p)) < p) ** 2 for _ in range(20)]
+        return _ece(p, hit) ** 2 - float(np.mean(by_chance))
+
+    right = rng.random(len(hit)) < learnt.before
+    found = [square(p, hit) for p in (learnt.before, learnt.after, learnt.alone)]
+    return [*found, square(learnt.before, right)]
 
 
 def _ece(p: np.ndarray, hit: np.ndarray) -> float:
@@ -242,19 +310,13 @@ def _ece(p: np.ndarray, hit: np.ndarray) -> float:
     return float(sum(len(at) * abs(p[at].mean() - hit[at].mean()) for at in parts) / len(p))
 
 
-def _log_ratios(files: Files, name: str, *, alone: bool = False) -> np.ndarray:
-    """Return the log ratio of after, or of the release alone, over before, of people held out."""
+def _log_ratios(files: Files, name: str) -> np.ndarray:
+    """Return the log ratio of after over before, of people held out."""
     others = files.others
-    lesson = learn(
-        files.who(files.people, name),
-        files.who(files.rows, name),
-        files.intervals(files.people, name),
-        1,
-        name,
-        (files.who(others, name), files.intervals(others, name)),
-    )
-    held_out = lesson.others
-    return np.log((held_out.alone if alone else held_out.after) / held_out.before)
+    asked = files.who(others, name), files.intervals(others, name)
+    people, rows = files.who(files.people, name), files.who(files.rows, name)
+    lesson = learn(people, rows, files.intervals(files.people, name), 1, name, asked)
+    return np.log(lesson.others.after / lesson.others.before)
 
 
 def sizes() -> None:
@@ -292,4 +354,4 @@ if __name__ == "__main__":
     elif what == "peers":
         peers(words[0])
     else:
-        {"calibration": calibration, "sizes": sizes}[what]()
+        {"calibration": calibration, "closeness": closeness, "sizes": sizes}[what](*words)

@@ -1,7 +1,7 @@
 """What other programs say of the releases that ``benchmarks/audit.py peers FOLDER`` writes.
 
-``python benchmarks/audit_peers.py FOLDER`` in an environment with anonymeter and SDMetrics; synrisk
-need not be there, and neither is one of its dependencies.
+``python benchmarks/audit_peers.py FOLDER`` in an environment with anonymeter, SDMetrics and
+SynthEval; synrisk need not be there, and none is one of its dependencies.
 """
 
 from __future__ import annotations
@@ -47,11 +47,29 @@ def sdmetrics(people: pd.DataFrame, release: pd.DataFrame, _: pd.DataFrame) -> I
     yield f"new rows {new:.3f}"
 
 
+def syntheval(people: pd.DataFrame, release: pd.DataFrame, control: pd.DataFrame) -> Iterator[str]:
+    """Yield adversarial accuracy, distances to the closest record, hits and identifiability."""
+    from syntheval import SynthEval
+
+    asked = SynthEval(people, holdout_dataframe=control, cat_cols=list(CODES), verbose=False)
+    told = asked.evaluate(
+        release,
+        nnaa={"n_resample": 10},
+        dcr={},
+        nndr={},
+        hit_rate={"thres_percent": 0.0333},
+        eps_risk={},
+        mia={"num_eval_iter": 5},
+    )
+    for row in told.to_dict("records"):
+        yield f"{row['metric']} {row['val']:.3f} ± {row['err']:.3f}"
+
+
 def main(folder: Path) -> None:
     """Print a line a release and program."""
     warnings.simplefilter("ignore")
     people, control = (pd.read_csv(folder / name) for name in ("people.csv", "control.csv"))
-    programs: tuple[Callable[..., Iterator[str]], ...] = (anonymeter, sdmetrics)
+    programs: tuple[Callable[..., Iterator[str]], ...] = (anonymeter, sdmetrics, syntheval)
     for path in sorted(folder.glob("*.csv")):
         if path.name in ("people.csv", "control.csv"):
             continue

@@ -3,7 +3,8 @@
 from synrisk.assessment.attribute_result import AttributeRisk
 from synrisk.assessment.attribute_risk import attribute_risk
 from synrisk.assessment.audit_result import Audit
-from synrisk.assessment.comparison import Comparison, compare
+from synrisk.assessment.comparison import compare
+from synrisk.assessment.comparison_result import Comparison
 from synrisk.assessment.identification_risk import IdentificationRisk, identification_risk
 from synrisk.assessment.two_file_audit import audit
 from synrisk.audit.radius import Radius
@@ -24,6 +25,7 @@ from synrisk.base.errors import (
     SyntheticDataError,
     UnreliableError,
 )
+from synrisk.data.csv_dialects import FileWarning
 from synrisk.data.households import load_households
 from synrisk.models.families import RoundedGaussian
 from synrisk.models.plan import Regression
@@ -60,6 +62,7 @@ __all__ = [
     "DrawsError",
     "Exponential",
     "FileError",
+    "FileWarning",
     "FitError",
     "FormulaError",
     "GuessError",

@@ -5,14 +5,19 @@ Two with auxiliary parameters of their own, written in the tests, are held to th
 
 import numpy as np
 import pytest
-from helpers.families import NegativeBinomial, StudentT
+from helpers.families import HeavyTailed, Overdispersed
 from scipy import stats
 
 from synrisk.data.schema import Factor, Numeric
 from synrisk.models import families
 from synrisk.models.families import family
 
-FAMILIES = (*families.FAMILIES, StudentT(), NegativeBinomial())
+# A response of four levels, where their number matters.
+FAMILIES = (
+    *(known.given(Factor("y", ("a", "b", "c", "d"))) for known in families.FAMILIES),
+    HeavyTailed(),
+    Overdispersed(),
+)
 
 # Example responses and an independent log density of y given its predictors, for each family.
 EXAMPLES = {
@@ -21,7 +26,13 @@ EXAMPLES = {
     "categorical": (Factor("y", ("a", "b", "c", "d")), [0.0, 1.0, 2.0, 3.0]),
     "poisson": (Numeric("y"), [0.0, 1.0, 4.0]),
     "rounded_gaussian": (Numeric("y"), [-2.0, 0.0, 1.0]),
+    "heavy_tailed": (Numeric("y"), [-1.3, 0.0, 2.4]),
+    "overdispersed": (Numeric("y"), [0.0, 1.0, 4.0]),
+    "gamma": (Numeric("y"), [-1.3, 0.0, 1.4]),
+    "lognormal": (Numeric("y"), [-1.3, 0.0, 2.4]),
     "student_t": (Numeric("y"), [-1.3, 0.0, 2.4]),
+    "beta": (Numeric("y"), [-1.3, 0.0, 2.4]),
+    "ordered_logit": (Factor("y", ("a", "b", "c", "d"), True), [0.0, 1.0, 2.0, 3.0]),
     "negative_binomial": (Numeric("y"), [0.0, 1.0, 4.0]),
 }
 OUTSIDE = {
@@ -30,13 +41,25 @@ OUTSIDE = {
     "categorical": 4.0,
     "poisson": -1.0,
     "rounded_gaussian": 0.5,
+    "heavy_tailed": np.inf,
+    "overdispersed": 0.5,
+    "gamma": -np.inf,
+    "lognormal": -np.inf,
     "student_t": np.inf,
+    "beta": np.inf,
+    "ordered_logit": 4.0,
     "negative_binomial": 0.5,
 }
 
 
 def independent_log_density(name, y, eta, auxiliary):
-    if name == "gaussian":
+    if name == "gamma":  # of the logarithm: the density times y
+        return stats.gamma.logpdf(np.exp(y), auxiliary[0], 0, np.exp(eta[0]) / auxiliary[0]) + y
+    if name == "beta":  # of the logit: the density times y(1 − y)
+        (mean, share), phi = 1 / (1 + np.exp(-np.array([eta[0], y]))), auxiliary[0]
+        density = stats.beta.logpdf(share, mean * phi, (1 - mean) * phi)
+        return density + np.log(share * (1 - share))
+    if name in ("gaussian", "lognormal"):
         return stats.norm.logpdf(y, eta[0], auxiliary[0])
     if name == "rounded_gaussian":
         return np.log(np.diff(stats.norm.cdf([y - 0.5, y + 0.5], eta[0], auxiliary[0]))[0])
@@ -44,11 +67,14 @@ def independent_log_density(name, y, eta, auxiliary):
         return stats.bernoulli.logpmf(y, 1 / (1 + np.exp(-eta[0])))
     if name == "poisson":
         return stats.poisson.logpmf(y, np.exp(eta[0]))
-    if name == "student_t":
+    if name in ("student_t", "heavy_tailed"):
         return stats.t.logpdf(y, auxiliary[1], eta[0], auxiliary[0])
-    if name == "negative_binomial":
+    if name in ("negative_binomial", "overdispersed"):
         shape = auxiliary[0]
         return stats.nbinom.logpmf(y, shape, shape / (shape + np.exp(eta[0])))
+    if name == "ordered_logit":
+        cuts = np.array([-np.inf, 0.0, *np.cumsum(auxiliary), np.inf])
+        return np.log(np.diff(stats.logistic.cdf(cuts[int(y) : int(y) + 2] - eta[0]))[0])
     odds = np.exp(np.array([0.0, *eta]))
     return np.log(odds[int(y)] / odds.sum())
 
@@ -86,6 +112,26 @@ def test_log_density_is_the_distributions(known):
         independent_log_density(known.name, *row) for row in zip(y, eta, auxiliary, strict=True)
     ]
     np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@every
+def test_probabilities_up_to_a_value_add_up(known):
+    _, y, eta, auxiliary = case(known)
+    found = known.cdf(y, eta, auxiliary)
+    if found is None:
+        return
+    if known.is_continuous:
+        step = 1e-5  # central differences, as below
+        up, down = (known.cdf(y + s * step, eta, auxiliary) for s in (1, -1))
+        density = np.exp(known.log_density(y, eta, auxiliary))
+        np.testing.assert_allclose((up - down) / (2 * step), density, atol=1e-8)
+    elif np.isfinite(known.least):
+        for row, value in enumerate(y):
+            upto = np.arange(value + 1.0)
+            p = np.exp(known.log_density(upto, eta[[row]], auxiliary[[row]]))
+            assert p.sum() == pytest.approx(found[row], rel=1e-12)
+        assert (known.cdf(-np.ones(6), eta, auxiliary) == 0).all()
+    assert ((found > 0) & (found <= 1)).all()
 
 
 @every
@@ -196,7 +242,8 @@ def test_capabilities_are_consistent(known):
         normal = stats.norm.logpdf(y, eta[:, 0], auxiliary[:, 0])
         np.testing.assert_allclose(known.log_density(y, eta, auxiliary), normal, rtol=1e-12)
     for own in known.auxiliary:
-        assert own.default_mean(3.0) == own.prior_mean * (3.0 if own.in_response_units else 1.0)
+        units = 3.0 if own.in_response_units else 1 / 9 if own.in_inverse_squares else 1.0
+        assert own.default_mean(3.0) == pytest.approx(own.prior_mean * units)
 
 
 @every

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers.families import StudentT
+from helpers.families import HeavyTailed
 
 import synrisk as sr
 from synrisk.data.schema import Factor, Numeric
@@ -126,7 +126,7 @@ def test_the_furthest_guess_is_that_of_a_plain_loop(strategy, kinds):
         assert grid.rises == bool((steps > 0).all())
 
 
-class Positive(StudentT):
+class Positive(HeavyTailed):
     """A continuous family that has positive values alone."""
 
     def supports(self, y, response):

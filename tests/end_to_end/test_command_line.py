@@ -534,7 +534,7 @@ def test_every_commented_choice_of_the_template_is_known(tmp_path):
     synrisk("init", tmp_path)
     study = tmp_path / "study.toml"
     lines = study.read_text(encoding="utf-8").splitlines()
-    for name in ("policies.toml", "syn1.csv"):
+    for name in ("policies.toml", "syn1.csv", "others.csv"):
         (tmp_path / name).write_text("[a]\nlift = 2\n", encoding="utf-8")
     instead_of = {
         "files": ("m = ",),
@@ -548,8 +548,10 @@ def test_every_commented_choice_of_the_template_is_known(tmp_path):
         key = line.split()[1]
         changed = [one for one in lines if not one.startswith(instead_of.get(key, ("never",)))]
         changed[changed.index(line)] = line.removeprefix("# ")
-        if "# [fit]" in lines[number - 3 : number]:
-            changed[changed.index("# [fit]")] = "[fit]"
+        for heading in [one for one in lines[number::-1] if re.match(r"(# )?\[", one)][:1]:
+            changed[changed.index(heading)] = heading.removeprefix("# ")
+        if key in ("known", "radius"):  # which need each other
+            changed = [re.sub(r"^# (known|radius) = ", r"\1 = ", one) for one in changed]
         study.write_text("\n".join(changed), encoding="utf-8")
         read_study(study)
         tried += 1
@@ -675,6 +677,7 @@ def test_mistakes_about_a_folder(tmp_path):
         {"synthetic": [5]},
         {"synthetic": [{"file": 5, "sha256": "0"}]},
         {"criteria": 5},
+        {"criteria": "gain"},
         {"criteria": {"gian": 0.1}},
         {"criteria": {"variables": 5}},
         {"outputs": {}},

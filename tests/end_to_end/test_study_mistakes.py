@@ -7,6 +7,46 @@ import pytest
 from helpers.studies import STUDY, study_in, synrisk, table
 
 MISTAKES = {
+    "an audit of a key that there is not": (
+        ("[criteria]", '[audit]\nkeys = ["Owner", "Regoin"]\n\n[criteria]'),
+        r"audit\.keys\[2\]: .*no column 'Regoin'\. Did you mean 'Region'",
+    ),
+    "an audit with a misspelt setting": (
+        ("[criteria]", '[audit]\nsensitiv = ["Income"]\n\n[criteria]'),
+        r"audit\.sensitiv: there is no such setting\. Did you mean 'sensitive'",
+    ),
+    "an audit by people who are not there": (
+        ("[criteria]", '[audit]\nholdout = "others.csv"\n\n[criteria]'),
+        r"audit\.holdout: there is no file others\.csv beside the study",
+    ),
+    "an audit with a limit that it does not know": (
+        ("[criteria]", "[audit]\ncriteria = { log_odds_range = 1 }\n\n[criteria]"),
+        r"audit\.criteria\.log_odds_range: there is no such setting",
+    ),
+    "an audit that seeks what is known": (
+        ("[criteria]", '[audit]\nkeys = ["Kids"]\nsensitive = ["Kids"]\n\n[criteria]'),
+        r"audit: Kids: named in keys and in sensitive",
+    ),
+    "identification by what is synthesized": (
+        ("[criteria]", '[identification]\nknown = ["Kids"]\nradius = 0.1\n\n[criteria]'),
+        r"identification\.known\[1\]: is synthesized; known is what goes out as it is",
+    ),
+    "identification without a radius": (
+        ("[criteria]", '[identification]\nknown = ["Region"]\n\n[criteria]'),
+        r"identification: lacks radius, such as radius = 0\.1",
+    ),
+    "identification with a radius below 0": (
+        ("[criteria]", "[identification]\nradius = { Income = -1 }\n\n[criteria]"),
+        r"identification\.radius\.Income: Radius: it must be a number from 0",
+    ),
+    "identification with a radius of nothing": (
+        ("[criteria]", "[identification]\nradius.Incme = 0.1\n\n[criteria]"),
+        r"identification\.radius\.Incme: is not a known or synthesized .*Did you mean 'Income'",
+    ),
+    "identification of what is not synthesized": (
+        ("[criteria]", '[identification]\nsynthesized = ["Owner"]\nradius = 0.1\n\n[criteria]'),
+        r"identification\.synthesized\[1\]: is not a synthesized variable",
+    ),
     "a propensity model that there is not": (
         ("[criteria]", '[utility]\npropensity = ["mian"]\n\n[criteria]'),
         r"line \d+, utility\.propensity\[1\]: must be one of main.*Did you mean 'main'",

@@ -46,8 +46,18 @@ class Tally:
 
     @property
     def n(self) -> int:
-        """How many inputs there were."""
-        return self.outcomes.total()
+        """How many inputs were given to the reader."""
+        return self.outcomes.total() - self.n_not_made
+
+    @property
+    def not_made(self) -> dict[str, int]:
+        """How many inputs could not be made, by what stood in the way."""
+        return {why: n for why, n in self.outcomes.items() if why.startswith("not made")}
+
+    @property
+    def n_not_made(self) -> int:
+        """How many could not be made in all."""
+        return sum(self.not_made.values())
 
 
 def attack(
@@ -95,7 +105,7 @@ def _watch(
     number: int | None = None  # of the input that is being tried
     begun, how = float("inf"), ""  # preparations are not counted
     with os.fdopen(read, "rb", buffering=0) as pipe:
-        waiting, n_computed, since = b"", 0.0, time.monotonic()
+        waiting, n_computed, seen, since = b"", 0.0, 0.0, time.monotonic()
         while True:
             if select.select([pipe], [], [], 0.1)[0]:
                 piece = pipe.read(1 << 16)
@@ -111,6 +121,9 @@ def _watch(
             if (is_over and number is None) or (last is not None and tally.next_number >= last):
                 number = None
                 break
+            now = _seconds_of(process.pid)
+            if now > seen:  # however little: others may have the machine
+                seen, since = now, time.monotonic()
             how = _too_much(process.pid, n_computed, since) if number is not None else ""
             if how:
                 break
@@ -150,7 +163,17 @@ def _note(told: dict[str, Any], reader: str, seed: int, tally: Tally) -> int | N
 
 
 def _too_much(pid: int, n_computed: float, since: float) -> str:
-    """Tell whether a process computes or waits for too long, or takes too much memory."""
+    """Tell whether a process computes or waits for too long, or takes too much memory.
+
+    Parameters
+    ----------
+    pid
+        The process.
+    n_computed
+        The seconds that it had computed when it began its input.
+    since
+        When it was last seen to compute.
+    """
     if _seconds_of(pid) - n_computed > MOST_SECONDS:
         return f"more than {MOST_SECONDS:.0f} s"
     if time.monotonic() - since > 60 * MOST_MINUTES_WAITING:
@@ -213,11 +236,16 @@ def _heard(file: Path) -> Iterator[list[str]]:
 
 
 def try_one(reader: str, seed: int, number: int, good: Any, folder: Path) -> tuple[str, list[str]]:
-    """Make one input, give it to its reader, and return what came of it and what is wrong."""
+    """Make one input, give it to its reader, and return what came of it and what is wrong.
+
+    An input that cannot be made has the outcome ``"not made"`` and the exception's name; whatever
+    else than a SynriskError is raised afterwards is wrong, wherever it comes from.
+    """
     import numpy as np
 
     import synrisk as sr
-    from helpers.attacks import ATTACKS, Case, Marks, people, said_by
+    from helpers.attack_cases import Case, Marks, people, said_by
+    from helpers.attacks import ATTACKS
 
     own = folder / "input"
     shutil.rmtree(own, ignore_errors=True)
@@ -226,30 +254,38 @@ def try_one(reader: str, seed: int, number: int, good: Any, folder: Path) -> tup
     case = Case(rng, own, good)
     outcome, problems = "taken", []
     with _heard(folder / "said") as said:
+        made, why = None, ""
         try:
-            ATTACKS[reader].attempt(case)
+            made = ATTACKS[reader].make(case)
+        except Exception as error:
+            why = f"not made: {type(error).__name__} at {_place(error)}"
+        if why:
+            return why, []
+        try:
+            ATTACKS[reader].give(case, made)
             outcome = "refused" if case.is_refused else outcome
         except sr.SynriskError as error:
             outcome = "refused"
             said += said_by(error)
         except Exception as error:
-            place = str(Path(sr.__file__).parent)
-            trace = traceback.extract_tb(error.__traceback__)
-            ours = [one for one in trace if one.filename.startswith(place)]
-            outcome = "raw exception" if ours else "not made"  # such as a name that pandas refuses
-            problems += [
-                f"{type(error).__name__} at {Path(one.filename).name}:{one.lineno} ({one.name}): "
-                f"{str(error)[:200]}"
-                for one in ours[-1:]
-            ]
+            outcome = "raw exception"
+            ours = _place(error, str(Path(sr.__file__).parent))
+            problems.append(f"{type(error).__name__} at {ours}: {str(error)[:200]}")
     problems += case.problems
     marks = Marks(people())
     for text in (*said, *case.said):
-        if found := marks.found(text):
+        if found := marks.found(text, case.declared):
             at = text.find(found)
             problems.append(f"a marked value ({found}): {text[max(0, at - 150) : at + 60]!r}")
             break
     return outcome, problems
+
+
+def _place(error: BaseException, within: str = "") -> str:
+    """Return where an exception was raised, or the last place within a folder that led there."""
+    trace = traceback.extract_tb(error.__traceback__)
+    last = [one for one in trace if one.filename.startswith(within)] or trace
+    return f"{Path(last[-1].filename).name}:{last[-1].lineno} ({last[-1].name})"
 
 
 def _work(reader: str, seed: int, first: int, folder: Path, pipe: int) -> None:

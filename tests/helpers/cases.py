@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 import synrisk as sr
+from synrisk.models.plan import Plan
 
 
 def people(n=40, seed=0):
@@ -54,3 +55,9 @@ def two_gaussians(n=40, n_draws=20):
     synthesizer = sr.Synthesizer.from_draws(plan, data, draws)
     release = pd.DataFrame({"b": data["b"].to_numpy()[::-1] + 0.1, "c": data["c"].to_numpy()[::-1]})
     return synthesizer, release
+
+
+def used_columns(plan):
+    """The columns that a plan uses: others of a table are released as they are, and looked at."""
+    plan = Plan.of(plan)
+    return [*plan.columns, *plan.weight_columns]

@@ -1,4 +1,4 @@
-"""Two families with auxiliary parameters, each as a user would write one."""
+"""Two families with auxiliary parameters and kernels, each as a user would write one."""
 
 import math
 from dataclasses import dataclass
@@ -29,10 +29,10 @@ def _t_varying(y, eta, cell, h, parameters):
 
 
 @dataclass(frozen=True)
-class StudentT(Family):
+class HeavyTailed(Family):
     """y ~ eta + sigma · t(nu)."""
 
-    name = "student_t"
+    name = "heavy_tailed"
     auxiliary = (Auxiliary("sigma", in_response_units=True), Auxiliary("nu", prior_mean=10.0))
     is_continuous = True
     identity_link = True
@@ -98,10 +98,10 @@ def _nb_varying(y, eta, cell, h, parameters):
 
 
 @dataclass(frozen=True)
-class NegativeBinomial(Family):
+class Overdispersed(Family):
     """y ~ a count with mean exp(eta) and variance mean + mean²/shape."""
 
-    name = "negative_binomial"
+    name = "overdispersed"
     auxiliary = (Auxiliary("shape"),)
     wants = "whole numbers from 0"
     compiled = (_nb_varying, _nb_base)

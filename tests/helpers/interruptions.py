@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from helpers.studies import SEED_LINE, STUDY, as_json, study_in, synrisk, table
+from helpers.warm_runs import draw_once, warm_runs
 
 # A shell that runs jobs in the background has them ignore Ctrl-C; these must not.
 CODE = (
@@ -52,10 +53,11 @@ def placed(name: str) -> Callable[[Path], bool]:
     return lambda out: (out / name).exists()
 
 
-def start(path: Path, code: str = CODE, *before: str) -> subprocess.Popen[str]:
-    """Begin a run."""
+def start(path: Path, most: int | None = None) -> subprocess.Popen[str]:
+    """Begin a run, which may write no larger file than one of `most` bytes."""
+    code = [CODE] if most is None else [_LIMITED, str(most)]
     return subprocess.Popen(
-        [sys.executable, "-c", code, *before, "run", str(path)],
+        [sys.executable, "-c", *code, "run", str(path)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -63,7 +65,7 @@ def start(path: Path, code: str = CODE, *before: str) -> subprocess.Popen[str]:
 
 
 def interrupt(
-    process: subprocess.Popen[str], out: Path, moment: Moment, number: int = signal.SIGINT
+    process: Any, out: Path, moment: Moment, number: int = signal.SIGINT
 ) -> tuple[int, str]:
     """Send a signal as soon as a moment is seen; return how the process ended."""
     seen, delay = moment
@@ -105,6 +107,8 @@ class Bench:
 
     Attributes
     ----------
+    start
+        Begins a run; `warm` lets processes do so that need not begin themselves.
     results
         The digests of its tables.
     seconds
@@ -112,6 +116,7 @@ class Bench:
     """
 
     def __init__(self, folder: Path, output: Path | None = None) -> None:
+        self.start: Callable[..., Any] = start
         self.out = folder / "out" if output is None else output
         text = STUDY if output is None else STUDY.replace('"out"', f'"{output.as_posix()}"')
         self.path = study_in(folder, text, table(200))
@@ -119,6 +124,17 @@ class Bench:
         begun = time.monotonic()
         self.check_next_run()
         self.seconds = time.monotonic() - begun
+
+    @contextlib.contextmanager
+    def warm(self) -> Iterator[None]:
+        """Begin runs by forks of a process that has done one."""
+        draw_once()
+        with warm_runs(self.path, self.path.with_name("errors")) as self.start:
+            begun = time.monotonic()
+            self.start(self.path).communicate(_LONGEST)
+            self.seconds = time.monotonic() - begun
+            yield
+        self.start = start
 
     def rerun(self) -> dict[str, str]:
         """Run the study to its end, and return what it gives."""
@@ -143,7 +159,7 @@ def stop_at_random(bench: Bench, rng: np.random.Generator, number: int) -> str:
     before = digests(bench.out)
     bench.change(rng)
     delay = float(rng.uniform(0.0, 1.1 * bench.seconds))
-    code, words = interrupt(start(bench.path), bench.out, (made(""), delay), number)
+    code, words = interrupt(bench.start(bench.path), bench.out, (made(""), delay), number)
     if number == signal.SIGKILL:
         assert code in (-number, *_JUDGED)
         _check_old_or_new(bench.out, before)
@@ -203,7 +219,7 @@ def fill_disk(bench: Bench, share: float) -> str:
     left = os.statvfs(bench.out)
     n_others = left.f_bavail * left.f_frsize - int(share * _n_bytes(bench.out))
     filler.write_bytes(bytes(n_others))
-    code = _run_short_of_room(bench, start(bench.path))
+    code = _run_short_of_room(bench, bench.start(bench.path))
     filler.unlink()
     bench.check_next_run()
     return f"{share:.2f} of the room: exit code {code}"
@@ -212,12 +228,12 @@ def fill_disk(bench: Bench, share: float) -> str:
 def limit_files(bench: Bench, share: float) -> str:
     """Run where no file may be larger than a share of the largest one."""
     most = int(share * max(file.stat().st_size for file in bench.out.iterdir()))
-    code = _run_short_of_room(bench, start(bench.path, _LIMITED, str(most)))
+    code = _run_short_of_room(bench, bench.start(bench.path, most))
     bench.check_next_run()
     return f"files up to {most:,} bytes: exit code {code}"
 
 
-def _run_short_of_room(bench: Bench, process: subprocess.Popen[str]) -> int:
+def _run_short_of_room(bench: Bench, process: Any) -> int:
     before = digests(bench.out)
     _, words = process.communicate(timeout=_LONGEST)
     code = process.returncode

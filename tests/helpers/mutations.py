@@ -78,8 +78,8 @@ HOSTILE_NUMBERS = (
 HOSTILE_NAMES = (
     "<script>alert(1)</script>", "</title><svg onload=alert(1)>",
     "\"'><img src=x onerror=alert(1)>",
-    "]]>", "<!--", "&amp;&lt;", "{{7*7}}", "{% include '/etc/passwd' %}", "${7*7}", "%s%n%x",
-    "{0.__class__}",
+    "]]>", "<!--", "&amp;&lt;", "{{7331*7919}}", "{% include '/etc/passwd' %}",
+    "${7331*7919}", "%s%n%x", "{0.__class__}",
     "=cmd|' /C calc'!A0", "+1+1", "-1+1", "@SUM(1)", "\x1b[2J\x1b[31m", "\x1b]0;owned\x07",
     "a\x00b", "\r\nX: y",
     "\u202egnirts", "\u2066\u2069", "\ud800", "é", "e\u0301", "🎲", "\ufeff", "\u200b", "a" * 5_000,
@@ -149,7 +149,7 @@ HOSTILE_TOML = (
     "1979-05-27",
     "07:32:00", "1e-300", '"../../x"', '"/"', '"a\\u0000b"', '"\\u001b[2J"',
     '"<script>alert(1)</script>"',
-    '"{{7*7}}"', '"people.csv"', '"study.toml"', '"."', '"out"', '"all levels"', '"range"',
+    '"{{7331*7919}}"', '"people.csv"', '"study.toml"', '"."', '"out"', '"all levels"', '"range"',
     '"auto"', "[0, 1]",
     "[1, 0]", "[nan, inf]", "{ relative = 5 }", "{ values = [] }",
     "{ interval = 3, low = 1e300, high = -1e300 }",
@@ -187,32 +187,33 @@ def damaged_settings(text: str, rng: np.random.Generator) -> str:
 def damaged_tree(tree, rng: np.random.Generator):
     """Change one to three parts of what JSON holds, in place."""
     for _ in range(int(rng.integers(1, 4))):
-        places = list(_places(tree))
-        if not places:
+        found = list(places(tree))
+        if not found:
             return
-        holder, key = any_of(places, rng)
+        holder, key = any_of(found, rng)
         kind = int(rng.integers(6))
         if kind == 0 and isinstance(holder, dict):
             del holder[key]
         elif kind == 1 and isinstance(holder, dict):
             holder[any_of(HOSTILE_NAMES, rng)] = holder.pop(key)
         elif kind == 2:
-            holder[key] = any_of(places, rng)[0]
+            holder[key] = any_of(found, rng)[0]
             if holder[key] is tree or _holds(holder[key], holder):  # no circles in JSON
                 holder[key] = None
         else:
             holder[key] = any_of(HOSTILE_VALUES, rng)
 
 
-def _places(value):
+def places(value):
+    """Yield what holds each part of a tree, and its key there."""
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for key, part in list(items):
         yield value, key
         if isinstance(part, dict | list):
-            yield from _places(part)
+            yield from places(part)
 
 
 def _holds(tree, part) -> bool:
     return tree is part or any(
-        holder is part or holder[key] is part for holder, key in _places(tree)
+        holder is part or holder[key] is part for holder, key in places(tree)
     )

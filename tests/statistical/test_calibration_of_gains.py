@@ -9,6 +9,7 @@ and what after says with it: Σ(hit − P)/√ΣP(1 − P) is standard normal. A
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.cases import used_columns
 from helpers.secret import SECRET
 from scipy.special import expit
 
@@ -41,7 +42,7 @@ def people(n=12):
 def evaluate(plan, data, seed, m):
     names = [model.response for model in plan]
     fitted = sr.fit(
-        plan, data, seed=seed, n_draws=400, executor="serial",
+        plan, data[used_columns(plan)], seed=seed, n_draws=400, executor="serial",
         types={name: TYPES[name] for name in names},
     )  # fmt: skip
     return sr.attribute_risk(

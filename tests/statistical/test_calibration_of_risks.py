@@ -14,6 +14,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.cases import used_columns
 from scipy.special import expit, logsumexp
 
 import synrisk as sr
@@ -54,6 +55,7 @@ def people(n=12):
 
 def evaluate(case, data, seed, m, prior, n_draws=400):
     plan, grid = CASES[case]
+    data = data[used_columns(plan)]  # others would be looked at for what they tell
     types = {"r": ["low", "mid", "top"]} if case == "categorical" else None
     fitted = sr.fit(plan, data, seed=seed, n_draws=n_draws, executor="serial", types=types)
     return sr.attribute_risk(

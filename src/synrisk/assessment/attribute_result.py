@@ -200,7 +200,7 @@ class AttributeRisk:
         criteria = DEFAULT if criteria is None else criteria
         judged = judge(
             criteria,
-            self._measures,
+            self.measures,
             self._labels.records,
             self.release_check,
             self.synthesizer.n_records,
@@ -225,7 +225,8 @@ class AttributeRisk:
         }
 
     @cached_property
-    def _measures(self) -> RecordMeasures:
+    def measures(self) -> RecordMeasures:
+        """What limits, plots and comparisons ask for: numbers by record, with their errors."""
         return tables.record_measures(self._result, self._grids, self._labels)
 
     @property
@@ -284,7 +285,7 @@ class AttributeRisk:
         }
         rows = {}
         for name, other in asked.items():
-            measures = self._measures if other is question else self._asked_otherwise(other)
+            measures = self.measures if other is question else self._asked_otherwise(other)
             judged = judge(
                 criteria,
                 measures,

@@ -14,16 +14,16 @@ import pandas as pd
 
 from synrisk.assessment.attribute_result import ReportKind
 from synrisk.audit.board_measure import BoardMeasures
+from synrisk.audit.compared_files import Files, Numbers
 from synrisk.audit.copies import Copies
 from synrisk.audit.count_measures import count_measures
 from synrisk.audit.learnt_values import Learnt, Lesson
 from synrisk.audit.membership import HeldOutMembership, membership_of_files
-from synrisk.audit.two_files import Files, Numbers
-from synrisk.base.errors import OptionError, counted, got, listed
+from synrisk.base.errors import FileError, OptionError, counted, got, listed
 from synrisk.core.measures import JOINT, RecordMeasure, RecordMeasures, measures_of_truth
 from synrisk.data.archive import intact, pack, unpack
 from synrisk.data.netcdf import Contents, load, save
-from synrisk.data.schema import Schema
+from synrisk.data.schema import Schema, Variable
 from synrisk.plots.of_audit import AuditPlots
 from synrisk.report.audit_page import AuditSource, Digest, write_audit_report
 from synrisk.verdict.criteria import Criteria
@@ -34,7 +34,7 @@ from synrisk.verdict.verdict import Verdict
 _KIND = "an audit"  # of file
 _CONFIDENCE = 1.96
 _SURELY_MORE = 0.02  # of a gain
-_DEFAULT = Criteria(gain=0.1)  # of the column of which most is learnt, and so of each
+DEFAULT_CRITERIA = Criteria(gain=0.1)  # of the column of which most is learnt, and so of each
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,6 +72,26 @@ class Audit:
         return len(self._files.release)
 
     @property
+    def variables(self) -> Mapping[str, Variable]:
+        """What the compared columns hold."""
+        return self._files.variables
+
+    @property
+    def keys(self) -> tuple[str, ...] | None:
+        """What the intruder knows of a person; None for all columns but the one that is sought."""
+        return self._files.keys
+
+    @property
+    def people(self) -> pd.DataFrame:
+        """The confidential records, in the compared columns."""
+        return self._files.frame(self._files.people)
+
+    @property
+    def release(self) -> tuple[pd.DataFrame, ...]:
+        """The synthetic datasets, in the compared columns."""
+        return tuple(map(self._files.frame, self._files.release))
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the numbers should know about how they were made."""
         found = tuple(one.sentence for one in self.copies.found)
@@ -86,10 +106,11 @@ class Audit:
         ``before`` and ``after``: the probability of the true value, within the tolerance, to
         somebody who knows all other people, without the release and with it, of the sensitive
         column of which the release teaches most; ``gain``, what it adds, with its standard error
-        ``gain_error``; ``closeness``, the probability of a row as near as the nearest one is, and
-        ``too_close``, whether the person is named as copied. For each sensitive column V
-        ``before_V``, ``after_V``, ``gain_V``, ``gain_error_V``, and ``alone_V``, what the release
-        alone tells somebody who knows nobody else.
+        ``gain_error``; ``closeness``, the probability of a row as near as the nearest one is;
+        ``copied``, that the nearest row is the person's own, as it is or moved a little, where the
+        release as a whole is too close, and ``too_close``, whether the person is named as copied.
+        For each sensitive column V ``before_V``, ``after_V``, ``gain_V``, ``gain_error_V``, and
+        ``alone_V``, what the release alone tells somebody who knows nobody else.
         """
         return self._records.copy()
 
@@ -97,7 +118,7 @@ class Audit:
     def _records(self) -> pd.DataFrame:
         columns: dict[str, Any] = {}
         for of in (JOINT, *self._lessons):
-            gain, end = self._measures[of, "gain"], "" if of == JOINT else f"_{of}"
+            gain, end = self.measures[of, "gain"], "" if of == JOINT else f"_{of}"
             columns |= {
                 f"before{end}": gain.before,
                 f"after{end}": gain.after,
@@ -105,13 +126,18 @@ class Audit:
                 f"gain_error{end}": gain.error,
             }
             if of == JOINT:
-                columns |= {"closeness": self.copies.p, "too_close": self.copies.named}
+                columns |= {
+                    "closeness": self.copies.p,
+                    "copied": self.copies.copied,
+                    "too_close": self.copies.named,
+                }
             else:
                 columns[f"alone{end}"] = self._lessons[of].people.alone
         return pd.DataFrame(columns, index=self._files.labels)
 
     @cached_property
-    def _measures(self) -> RecordMeasures:
+    def measures(self) -> RecordMeasures:
+        """What limits, plots and comparisons ask for: numbers by record, with their errors."""
         found: list[RecordMeasure] = []
         for of, (learnt, error) in self._by_part.items():
             found += measures_of_truth(
@@ -162,7 +188,7 @@ class Audit:
         return pd.DataFrame(rows).T.rename_axis("of")
 
     def _summary_row(self, of: str) -> dict[str, float]:
-        learnt, gain = self._by_part[of][0], self._measures[of, "gain"].value
+        learnt, gain = self._by_part[of][0], self.measures[of, "gain"].value
         row = {
             "before": learnt.before.mean(),
             "after": learnt.after.mean(),
@@ -276,7 +302,7 @@ class Audit:
     @property
     def plot(self) -> AuditPlots:
         """Plots: ``audit.plot.before_after()``, ``.exceedance()`` and ``.closeness()``."""
-        return AuditPlots(self._measures, self.copies)
+        return AuditPlots(self.measures, self.copies)
 
     def verdict(self, criteria: Criteria | None = None, *, rows: str = CALLED) -> Verdict:
         """Return whether the release keeps the criteria: passed, failed, or cannot be judged.
@@ -292,10 +318,10 @@ class Audit:
         rows
             What the verdict calls records: "people", "households".
         """
-        criteria = _DEFAULT if criteria is None else criteria
+        criteria = DEFAULT_CRITERIA if criteria is None else criteria
         return judge_audit(
             criteria,
-            self._measures,
+            self.measures,
             self._files.labels,
             self.copies,
             self._files.kept,
@@ -333,7 +359,7 @@ class Audit:
         sharing = kind == "sharing"  # checked where it is written
         source = AuditSource(
             self._files,
-            self._measures,
+            self.measures,
             self.copies,
             self.verdict(criteria, rows=rows),
             self.records,
@@ -397,6 +423,9 @@ class Audit:
             words("notes"),
             words("added"),
         )
+        named = {*(files.keys or ()), *files.sensitive, *files.kept}
+        if not named <= set(files.names) or not files.has_known_levels:
+            raise FileError("The file has columns or levels that are not among its own.")
         lessons = {
             name: cls._lesson(packed, arrays, len(labels), None if others is None else len(others))
             for name, packed in zip(files.sensitive, meta["lessons"], strict=True)

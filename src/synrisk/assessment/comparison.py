@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,16 +17,26 @@ import pandas as pd
 
 from synrisk.assessment.attribute_result import AttributeRisk
 from synrisk.assessment.attribute_risk import attribute_risk, chosen_records
+from synrisk.assessment.audit_comparison import compare_audits
+from synrisk.assessment.audit_result import Audit
+from synrisk.assessment.comparison_result import (
+    SAME,
+    Comparison,
+    as_table,
+    check_same_data,
+    model_of,
+    notes_on,
+    row_of_measures,
+    row_of_utility,
+)
 from synrisk.base.errors import OptionError, counted, got, listed, nearest
-from synrisk.core.summary import TIE
-from synrisk.data.schema import equal_rows
 from synrisk.models.plan import Regression
-from synrisk.plots.of_comparison import ACCEPTED, NO, UNCHECKED, YES, ComparisonPlots
+from synrisk.plots.of_comparison import ACCEPTED, NO, UNCHECKED, YES
 from synrisk.risk.diagnostics import ReliabilityWarning
 from synrisk.risk.release_checks import ReleaseChecks
 from synrisk.synthesis.release import fingerprint, read_release
 from synrisk.synthesis.synthesizer import Synthesizer
-from synrisk.utility import Utility, utility
+from synrisk.utility import utility
 from synrisk.utility.measure import ParametersName
 from synrisk.utility.reading import column_names
 from synrisk.verdict.criteria import Criteria
@@ -36,62 +45,12 @@ Given: TypeAlias = tuple[Synthesizer | AttributeRisk, Any]
 
 _FORM = (
     "a dict by name of pairs (synthesizer or risk, release), such as "
-    "{'m=1': (synthesizer, release)}"
+    "{'m=1': (synthesizer, release)}, or of audits"
 )
-_ONE_RELEASE = (
-    "One release is one realisation: its records share the draw of the parameters, so a difference "
-    "between releases may be luck."
-)
-_SAME = 1e-9  # of a number: what a trip through CSV may change
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Comparison:
-    """Risk and utility of several releases.
-
-    Made by `compare`.
-
-    Attributes
-    ----------
-    table
-        A row a release: ``n_datasets``; over records the mean ``prior``, ``probability``,
-        ``gain_q95``, ``gain_max``, ``lift_mean``, ``lift_q95``, ``lift_max``,
-        ``share_above_prior`` and ``log_odds_range_q95``, the share ``reliable``; ``pmse_ratio``,
-        ``specks``, ``overlap`` and ``overlap_as_data`` (means; `Utility.summary`); ``verdict``,
-        where there are criteria; ``judged``, whether the risk can be judged ("yes", "no", "not
-        checked", or "accepted": not checked, and the criteria accept that), and ``why`` not.
-        ``reliable`` is NaN where Monte-Carlo errors are not known (``diagnostics=False``, the
-        estimator "paper").
-    risks, utilities
-        The results by name.
-    notes
-        What a reader of the table should know.
-    cautions
-        Why risks are no fair comparison, in a few words for plots; the notes tell more.
-    """
-
-    table: pd.DataFrame
-    risks: Mapping[str, AttributeRisk]
-    utilities: Mapping[str, Utility]
-    notes: tuple[str, ...]
-    cautions: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        shaky = self.table.index[self.table["judged"].isin([NO, UNCHECKED])]
-        said = f"; the risk of {listed(shaky)} cannot be judged" if len(shaky) else ""
-        return f"<Comparison: {listed(self.table.index)}{said}>"
-
-    @property
-    def plot(self) -> ComparisonPlots:
-        """Plots: ``comparison.plot.map()`` and ``.curve()``."""
-        synthesizers = [id(risk.synthesizer) for risk in self.risks.values()]
-        first = list(dict.fromkeys(synthesizers))
-        groups = [first.index(one) for one in synthesizers]
-        return ComparisonPlots(self.table, groups, self.cautions)
 
 
 def compare(
-    releases: Mapping[str, tuple[Synthesizer | AttributeRisk, Any]],
+    releases: Mapping[str, tuple[Synthesizer | AttributeRisk, Any] | Audit],
     *,
     regressions: Regression | Sequence[Regression] | None = None,
     variables: Iterable[str] | None = None,
@@ -111,10 +70,12 @@ def compare(
     ----------
     releases
         By name, each release with the synthesizer that made it, or with the risk that was
-        evaluated on it: ``{"m=1": (synthesizer, release[:1]), "m=5": (risk, release)}``.
+        evaluated on it: ``{"m=1": (synthesizer, release[:1]), "m=5": (risk, release)}``; or
+        audits, which hold their releases: ``{"A": audit_a, "B": audit_b}``.
     regressions, variables
         The analyses and columns of the utility, the same for all releases: by default those of all
-        plans. Where only columns are chosen, the plans' regressions that need others are left out.
+        plans, and of audits the columns that all compare. Where only columns are chosen, the plans'
+        regressions that need others are left out.
     criteria
         Limits for a verdict on each.
     propensity, parameters, seed
@@ -123,16 +84,28 @@ def compare(
         Options of `attribute_risk` for the releases that come with a synthesizer, such as
         ``{"question": "paper"}`` or ``{"tolerance": 0.05}``; by default the same as there.
     """
-    given = _checked(releases)
     if criteria is not None and not isinstance(criteria, Criteria):
         raise OptionError(f"criteria must be Criteria; got {got(criteria)}.")
+    audits = _audits(releases)
+    if audits:
+        if risk is not None:
+            raise OptionError("risk= is for releases that come with a synthesizer, not for audits.")
+        measured = {
+            "regressions": regressions,
+            "variables": variables,
+            "propensity": propensity,
+            "parameters": parameters,
+            "seed": seed,
+        }
+        return compare_audits(audits, criteria, measured)
+    given = _checked(releases)
     options = _checked_options(risk, given)
     columns = None if variables is None else column_names("variables", variables)
     synthesizers = {
         name: by.synthesizer if isinstance(by, AttributeRisk) else by
         for name, (by, _) in given.items()
     }
-    _check_same_data(synthesizers)
+    check_same_data({name: one.data for name, one in synthesizers.items()})
     _check_same_records(given, options)
     _check_same_releases(given)
     if regressions is None:
@@ -152,17 +125,20 @@ def compare(
         )
         for name, (_, release) in given.items()
     }
-    model = _model_of(utilities.values())
-    table = _table(risks, utilities, model, criteria)
+    model = model_of(utilities.values())
+    accept = criteria is not None and criteria.unchecked_release == "accept"
+    rows = {
+        name: {
+            **_risk_row(risk),
+            **row_of_utility(utilities[name], model),
+            **({} if criteria is None else {"verdict": risk.verdict(criteria).outcome}),
+            **_judged(risk.release_check, accept=accept),
+        }
+        for name, risk in risks.items()
+    }
     cautions, said = _fairness(risks)
-    notes = (
-        *([f"pmse_ratio and specks are of the propensity model {model!r}."] if model else []),
-        *said,
-        *_notes_on_given(given, options),
-        _ONE_RELEASE,
-        *(f"{name}: {note}" for name, one in utilities.items() for note in one.notes),
-    )
-    return Comparison(table, risks, utilities, notes, cautions)
+    notes = notes_on(model, (*said, *_notes_on_given(given, options)), utilities)
+    return Comparison(as_table(rows), risks, utilities, notes, cautions)
 
 
 def _all_columns(synthesizers: Iterable[Synthesizer]) -> tuple[str, ...]:
@@ -171,24 +147,33 @@ def _all_columns(synthesizers: Iterable[Synthesizer]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(used))
 
 
-def _table(
-    risks: Mapping[str, AttributeRisk],
-    utilities: Mapping[str, Utility],
-    model: str,
-    criteria: Criteria | None,
-) -> pd.DataFrame:
-    """Return a row a release."""
-    accept = criteria is not None and criteria.unchecked_release == "accept"
-    rows = {
-        name: {
-            **_risk_row(risk),
-            **_utility_row(utilities[name], model),
-            **({} if criteria is None else {"verdict": risk.verdict(criteria).outcome}),
-            **_judged(risk.release_check, accept=accept),
-        }
-        for name, risk in risks.items()
-    }
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("release")
+def _audits(releases: Any) -> dict[str, Audit]:
+    """Return the audits that are given; raise where some are, and others are not."""
+    if not isinstance(releases, Mapping):
+        return {}
+    audits = {name: one for name, one in releases.items() if isinstance(one, Audit)}
+    paired = [
+        name
+        for name, one in releases.items()
+        if isinstance(one, tuple | list) and any(isinstance(part, Audit) for part in one)
+    ]
+    if paired:
+        raise OptionError(
+            f"compare: an audit holds its release, so give {listed(map(repr, paired))} as the "
+            "audit alone."
+        )
+    if not all(isinstance(name, str) for name in audits):
+        raise OptionError("compare takes a dict of audits by name.")
+    others = [name for name in releases if name not in audits]
+    if audits and others:
+        raise OptionError(
+            f"compare: {listed(map(repr, audits))} came with an audit, and "
+            f"{listed(map(repr, others))} not. An audit asks what the rows teach somebody who "
+            "knows no models, a risk what they teach somebody who does, so their numbers cannot "
+            "stand in one table: compare audits with audits (audit each release), or risks with "
+            "risks."
+        )
+    return audits
 
 
 def _checked(releases: Any) -> dict[str, Given]:
@@ -245,33 +230,9 @@ def _checked_options(risk: Any, given: Mapping[str, Given]) -> dict[str, Any]:
     }
 
 
-def _check_same_data(synthesizers: Mapping[str, Synthesizer]) -> None:
-    """Raise unless all are of the same records: their numbers could not be compared.
-
-    Labels do not tell: after `reset_index` those of any two halves of a table are the same.
-    """
-    first, *others = synthesizers
-    own = synthesizers[first].data
-    for name in others:
-        data = synthesizers[name].data
-        if not own.index.equals(data.index):
-            raise OptionError(
-                f"compare: {first!r} and {name!r} are not of the same confidential records."
-            )
-        shared = own.columns.intersection(data.columns)
-        differ = [
-            name for name in shared if not equal_rows(own[name], data[name], rtol=_SAME).all()
-        ]
-        if differ:
-            raise OptionError(
-                f"compare: {first!r} and {name!r} are not of the same confidential records: they "
-                f"have the same labels, but other values of {listed(differ)}."
-            )
-
-
 def _close(one: Any, other: Any) -> bool:
     """Tell whether numbers are the same but for their last digits."""
-    return one.shape == other.shape and np.allclose(one, other, rtol=_SAME, atol=0, equal_nan=True)
+    return one.shape == other.shape and np.allclose(one, other, rtol=SAME, atol=0, equal_nan=True)
 
 
 def _check_same_records(given: Mapping[str, Given], options: Mapping[str, Any]) -> None:
@@ -337,39 +298,14 @@ def _risk(by: Synthesizer | AttributeRisk, release: Any, options: Mapping[str, A
         return attribute_risk(by, release, **options)
 
 
-def _model_of(utilities: Iterable[Utility]) -> str:
-    """Return the propensity model that the table shows: the richest that all have."""
-    known = [set(one.propensity.index.get_level_values("model")) for one in utilities]
-    shared = set.intersection(*known)
-    return next((name for name in ("interactions", "main", "cart") if name in shared), "")
-
-
 def _risk_row(risk: AttributeRisk) -> dict[str, Any]:
     records = risk.records
-    lift = records["lift"]
     return {
         "n_datasets": risk.n_datasets,
-        "prior": records["prior"].mean(),
-        "probability": records["probability"].mean(),
-        "gain_q95": records["gain"].quantile(0.95),
-        "gain_max": records["gain"].max(),
-        "lift_mean": lift.mean(),
-        "lift_q95": lift.quantile(0.95),
-        "lift_max": lift.max(),
-        "share_above_prior": float((lift > np.exp(TIE)).mean()),
+        **row_of_measures(risk.measures),
         "log_odds_range_q95": records["log_odds_range"].quantile(0.95),
         # Without errors there is no effective number of draws, and nothing is known.
         "reliable": records["reliable"].mean() if records["ess"].notna().any() else np.nan,
-    }
-
-
-def _utility_row(found: Utility, model: str) -> dict[str, float]:
-    value = found.summary()["value"]
-    return {
-        "pmse_ratio": float(value.get(f"pmse_ratio_{model}", np.nan)),
-        "specks": float(value.get(f"specks_{model}", np.nan)),
-        "overlap": float(value["overlap"]),
-        "overlap_as_data": float(value["overlap_as_data"]),
     }
 
 

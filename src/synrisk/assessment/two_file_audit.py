@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from synrisk.assessment.audit_result import Audit
+from synrisk.audit.compared_files import Files
 from synrisk.audit.copies import copies
 from synrisk.audit.learnt_values import Lesson, learn
-from synrisk.audit.two_files import Files, read_two_files
+from synrisk.audit.two_files import read_two_files
 from synrisk.base.errors import within_memory
 from synrisk.base.progress import bar
 from synrisk.base.seeds import checked_seed

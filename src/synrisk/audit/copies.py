@@ -7,13 +7,14 @@ Only columns that are not released as they are are looked at.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 from scipy.special import bdtrc
 
-from synrisk.audit.two_files import Files, Numbers
+from synrisk.audit.compared_files import Files, Numbers
+from synrisk.audit.near_copies import Distances, named_copies, near_copies, sizes_of_noise
 from synrisk.base.arrays import BoolArray, FloatArray, IntArray
 from synrisk.base.seeds import stream
 from synrisk.risk.near_counts import Count, counts, hits_of
@@ -34,8 +35,9 @@ _LEAST_IN_CELL = 20  # people on average
 _WHOLE_FROM = 10
 _ROUNDING = 1e-15
 _CONTRADICTED = 0.02  # the probability of as many near pairs among people
+_SOMEWHAT_NEAR = (0.01, 0.2)  # of the probability of another person as near
 
-Way: TypeAlias = Literal["values", "rows", "nearest"]
+Way: TypeAlias = Literal["values", "rows", "nearest", "moved"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Compared:
         ``"values"``: numbers repeated to the last digit. ``"rows"``: rows that agree with one
         record in all columns, beside those that agree with each other within a file.
         ``"nearest"``: the row nearest to each record, among those of the same levels.
+        ``"moved"``: whether such rows are people's own, moved a little.
     dataset
         Its number.
     n_compared, found, expected
@@ -76,6 +79,11 @@ class Compared:
             return (
                 f"{here} numbers that are repeated to the last digit are one person's and the "
                 "release's; by chance at most half are."
+            )
+        if self.way == "moved":
+            return (
+                f"{here} people compared, or about so many, have a row near them as their own "
+                "moved a little would be; by chance none have."
             )
         return (
             f"{here} people compared have a row too near to be so by chance; chance gives about "
@@ -113,14 +121,18 @@ class Copies:
         By person, the probability of a row as near as the nearest, of the datasets together; 1
         where there is no number to be near by.
     named
-        Who has a row too near: at most a twentieth of them by chance, and nobody where the release
+        Who has a row too near: about a twentieth of them by chance, and nobody where the release
         as a whole is not too near.
+    copied
+        The probability that the nearest row is the person's own, as it is or moved a little; 0
+        where the release as a whole is not too near.
     """
 
-    SHAPES: ClassVar = {"p": ("record",), "named": ("record",)}
+    SHAPES: ClassVar = dict.fromkeys(("p", "named", "copied"), ("record",))
     compared: tuple[Compared, ...]
     p: FloatArray
     named: BoolArray
+    copied: FloatArray
 
     @property
     def combined(self) -> float:
@@ -149,6 +161,7 @@ def copies(files: Files, seed: int) -> Copies:
     compared: list[Compared] = []
     smallest = np.ones(len(files.people))
     repeated = np.zeros(len(files.people), dtype=bool)
+    copied = np.zeros(len(files.people))
     space = _Space.of(files)
     for number, dataset in enumerate(files.release, 1):
         exact = list(_exact(files, dataset, number))
@@ -159,15 +172,22 @@ def copies(files: Files, seed: int) -> Copies:
             # Where numbers repeat by themselves, equal ones are judged by these counts alone.
             equal = all(way.found == way.n_compared for way, _ in exact if way.way == "values")
             near = space.nearness(dataset, number, seed, equal=equal)
-            compared.append(_counted(near, space.among_people(number, seed, equal=equal), number))
+            among_people = space.among_people(number, seed, equal=equal)
+            compared.append(_counted(near, among_people, number))
             p = np.ones(len(smallest))
             p[near.position] = near.p
             smallest = np.minimum(smallest, p)
+            uneven = _are_uneven(among_people)
+            way, probability = _moved(space, dataset, number, seed, equal=equal, uneven=uneven)
+            compared.append(way)
+            copied = np.maximum(copied, probability)
     m = len(files.release)
-    found = Copies(tuple(compared), np.minimum(m * smallest, 1.0), repeated)
+    copied = np.where(repeated, 1.0, copied)
+    found = Copies(tuple(compared), np.minimum(m * smallest, 1.0), repeated, copied)
     if not found.is_too_close:
-        return Copies(found.compared, found.p, np.zeros_like(repeated))
-    return Copies(found.compared, found.p, repeated | false_discoveries(found.p))
+        return replace(found, named=np.zeros_like(repeated), copied=np.zeros_like(copied))
+    named = repeated | false_discoveries(found.p) | named_copies(copied, FALSE_DISCOVERIES)
+    return replace(found, named=named)
 
 
 def false_discoveries(p: FloatArray, share: float = FALSE_DISCOVERIES) -> BoolArray:
@@ -295,6 +315,37 @@ class _Space:
         p = p if equal else np.where(distance[:, 0] == 0.0, 1.0, p)
         return Nearness(p, row[:, 0], self.positions)
 
+    def distances(
+        self, dataset: Numbers | None, number: int, seed: int, *, equal: bool
+    ) -> tuple[Distances, IntArray]:
+        """Return how far each person's nearest row is, and whose these are; None for other people.
+
+        In units of the spread of each number, since noise is added to each; who has no row with the
+        same levels is left out.
+        """
+        is_own = dataset is None
+        table = self.files.people if dataset is None else dataset
+        own, rows, at = self._spread_out(table, number, seed)
+        if is_own:
+            rows, at = own, self.positions
+        cells = common_cells(self._codes(self.files.people, self.positions), self._codes(table, at))
+        points, others = self._scaled(own), self._scaled(rows)
+        found = neighbours(points, others, cells, n_others=N_AROUND + 1 + is_own)
+        distance, n_within = found.distance[:, is_own:], found.n_within - is_own
+        there = n_within >= 1
+        there &= equal | (distance[:, 0] > 0.0)
+        distance, n_within, row = distance[there], n_within[there], found.row[there, int(is_own)]
+        last = distance[np.arange(len(distance)), n_within - 1]
+        n_rows = np.maximum(n_within - 1.0, 1.0)
+        lone = np.flatnonzero(n_within == 1)
+        if len(lone):  # as dense as all rows, thinned to one
+            everywhere = neighbours(points[there][lone], others, n_others=N_AROUND + 1)
+            last[lone] = everywhere.distance[:, -1]
+            n_rows[lone] = everywhere.distance.shape[1] / len(others)
+        n_dimensions = points.shape[1]
+        log_density = np.log(n_rows) - n_dimensions * np.log(np.maximum(last, _ROUNDING))
+        return Distances(distance[:, 0], log_density, row, n_dimensions), self.positions[there]
+
     def _near(
         self,
         own: FloatArray,
@@ -340,10 +391,12 @@ class _Space:
         own, rows = (np.column_stack(parts) for parts in zip(*columns, strict=True))
         return own, rows, at
 
-    def _bent(self, values: FloatArray) -> FloatArray:
+    def _scaled(self, values: FloatArray) -> FloatArray:
         numbers = self._values(self.files.people, self.positions)
-        middle, spread = np.median(numbers, axis=0), middle_spread(numbers)
-        return np.asarray(np.arcsinh((values - middle) / spread))
+        return np.asarray((values - np.median(numbers, axis=0)) / middle_spread(numbers))
+
+    def _bent(self, values: FloatArray) -> FloatArray:
+        return np.asarray(np.arcsinh(self._scaled(values)))
 
 
 def _cells_of(files: Files) -> tuple[str, ...]:
@@ -362,23 +415,59 @@ def _cells_of(files: Files) -> tuple[str, ...]:
     return tuple(chosen)
 
 
+def _moved(
+    space: _Space, dataset: Numbers, number: int, seed: int, *, equal: bool, uneven: bool
+) -> tuple[Compared, FloatArray]:
+    """Return whether rows are people's own, moved a little, and with which probability whose.
+
+    Nothing is said where people themselves lie so, clustered or along a line.
+    """
+    among_people, _ = space.distances(None, number, seed, equal=equal)
+    distances, at = space.distances(dataset, number, seed, equal=equal)
+    probability = np.zeros(len(space.files.people))
+    if not len(at) or not len(among_people.nearest):
+        return Compared("moved", number, 0, 0, 0.0, 1.0), probability
+    sizes = sizes_of_noise(among_people)
+    found, usual = near_copies(distances, sizes), near_copies(among_people, sizes).log_evidence
+    probability[at] = found.probability
+    p = 1.0
+    if usual < -np.log(_CONTRADICTED) and not uneven:
+        p = float(np.exp(-max(found.log_evidence - max(usual, 0.0), 0.0)))
+    n_found = round(float(found.probability.sum()))
+    return Compared("moved", number, len(at), n_found, 0.0, p), probability
+
+
 def _counted(near: Nearness, among_people: Nearness, number: int) -> Compared:
     """Return how many have too near a row, by the least probable count.
 
-    Where people are nearer to each other than evenly spread points would be, more are expected.
+    Where people are nearer to each other than evenly spread points would be, more are expected: at
+    any threshold where they lie along curves or in clusters, else where near pairs are too many.
     """
-    hits = hits_of(among_people)
+    hits, uneven = hits_of(among_people), _are_uneven(among_people)
 
     def judged(one: Count) -> tuple[float, float]:
         n_hits = int(hits.below(one.threshold, one.most).sum())
         n = min(len(among_people.p), one.most)
-        if n_hits and bdtrc(n_hits - 1, n, one.threshold) < _CONTRADICTED:
+        if uneven or (n_hits and bdtrc(n_hits - 1, n, one.threshold) < _CONTRADICTED):
             return max(one.p, _beside(one, n_hits, n)), float(n_hits)
         return one.p, one.expected
 
     found = [(one, *judged(one)) for one in counts([[near]])]
     best, p, expected = min(found, key=lambda one: (one[1], -one[0].n_compared))
     return Compared("nearest", number, best.n_compared, best.found, expected, p)
+
+
+def _are_uneven(among_people: Nearness) -> bool:
+    """Tell whether too many people are somewhat near to each other; a few very near pairs do not.
+
+    In fewer dimensions than there are numbers, or in clusters, most people are.
+    """
+    low, high = _SOMEWHAT_NEAR
+    p = hits_of(among_people).p
+    n = len(among_people.p) - int((p < low).sum())
+    n_between = int(((p >= low) & (p < high)).sum())
+    share = (high - low) / (1.0 - low)
+    return n_between > 0 and bool(bdtrc(n_between - 1, n, share) < _CONTRADICTED)
 
 
 def _beside(best: Count, hits: int, n: int) -> float:

@@ -109,6 +109,7 @@ def learn(
     seed: int,
     name: str,
     others: tuple[People, Intervals] | None = None,
+    asked: Intervals | None = None,
 ) -> Lesson:
     """Return what a release teaches about a column.
 
@@ -124,6 +125,9 @@ def learn(
         Of the random numbers: the user's, and the column.
     others
         People who were not in the file, and what counts as their truth.
+    asked
+        The intervals to return the probability of, by default those of the truths: at other
+        people's values it shows whether probabilities come true.
     """
     base = predicted_left_out(people.table, intervals, seed, name)
     alone = _alone(rows, people, intervals, seed, name, base.scale)
@@ -135,10 +139,17 @@ def learn(
     told = _told(of_people, people.value, intervals)
     usual = trust(believed, told, of_people.classes, N_CLASSES)
     before = _mixed(believed, usual.weight, told)
-    before_error = (1.0 - smooth.weight) * (1.0 - usual.weight) * base.error
     told = _told(of_rows, rows.value, intervals)
     more = trust(before, told, of_rows.classes, N_CLASSES, usual.by_class)
+    if asked is not None:  # as far as for the truths, whatever is asked
+        base = predicted_left_out(people.table, intervals, seed, name, asked=asked)
+        told, _ = _told_by_plane(people, people, asked, own=True)
+        believed = _mixed(base.probability, smooth.weight, told)
+        before = _mixed(believed, usual.weight, _told(of_people, people.value, asked))
+        told = _told(of_rows, rows.value, asked)
+        alone = _alone(rows, people, asked, seed, name, base.scale)
     after = _mixed(before, more.weight, told)
+    before_error = (1.0 - smooth.weight) * (1.0 - usual.weight) * base.error
     error = np.hypot(more.error * (told - before), more.weight * before_error)
     learnt = Learnt(before, after, before_error, error, alone.probability, of_rows.in_place)
     if others is None:

@@ -29,6 +29,8 @@ _BACKGROUND = 0.01  # by which everybody's distribution stands for what no leaf 
 _LEAST_PROBABILITY = 1e-6
 _N_ASKED = 2  # other people's values that each record is asked for, to find the scale
 _N_STEPS, _HELD = 8, 20.0  # of Newton's method; as much as so many records hold the scale
+_BENDS = (0.25, 0.5, 0.75)  # quantiles of the log odds at which the scale may bend
+_SLOPES = (0.05, 4.0)  # of the scale
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,18 +67,26 @@ class Scale(NamedTuple):
     ----------
     leaf
         The least number of rows in a leaf.
-    move, stretch
-        Of log odds, after which probabilities come true as often as they say.
+    bends
+        Log odds at which the way to read them changes.
+    coefficients
+        Of 1, of the log odds and of what they are beyond each bend: after that probabilities come
+        true as often as they say.
     """
 
     leaf: int
-    move: float = 0.0
-    stretch: float = 1.0
+    bends: tuple[float, ...] = ()
+    coefficients: tuple[float, ...] = (0.0, 1.0)
 
     def of(self, p: FloatArray) -> FloatArray:
         """Return probabilities on this scale."""
-        inside = np.clip(p, _LEAST_PROBABILITY, 1.0 - _LEAST_PROBABILITY)
-        return np.asarray(expit(self.move + self.stretch * logit(inside)))
+        return np.asarray(expit(_bent(p, self.bends) @ np.array(self.coefficients)))
+
+
+def _bent(p: FloatArray, bends: Sequence[float]) -> FloatArray:
+    """Return 1, the log odds of probabilities, and what these are beyond each bend."""
+    x = logit(np.clip(p, _LEAST_PROBABILITY, 1.0 - _LEAST_PROBABILITY))
+    return np.column_stack([np.ones_like(x), x, *(np.maximum(x - bend, 0.0) for bend in bends)])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -211,19 +221,24 @@ def _averaged(
 def _scale(p: FloatArray, hit: BoolArray, leaf: int) -> Scale:
     """Return the scale on which probabilities come true as often as they say, by likelihood.
 
-    A little of what is already right is mixed in, so that few records change little.
+    A little of what is already right is mixed in, so that few records change little. One slope for
+    all would not do: leaves spread what is improbable too much, and what is probable too little.
     """
-    x = logit(np.clip(p, _LEAST_PROBABILITY, 1.0 - _LEAST_PROBABILITY))
-    design = np.column_stack([np.ones_like(x), x])
-    beta = np.array([0.0, 1.0])
-    start, held = beta.copy(), np.diag([_HELD, _HELD])
+    odds = logit(np.clip(p, _LEAST_PROBABILITY, 1.0 - _LEAST_PROBABILITY))
+    bends = tuple(float(one) for one in np.unique(np.quantile(odds, _BENDS)))
+    design = _bent(p, bends)
+    beta = np.zeros(design.shape[1])
+    beta[1] = 1.0
+    start = beta.copy()
     for _ in range(_N_STEPS):
         fitted = expit(design @ beta)
         weight = fitted * (1.0 - fitted)
-        slope = design.T @ (hit - fitted) - held @ (beta - start)
+        slope = design.T @ (hit - fitted) - _HELD * (beta - start)
+        held = _HELD * np.eye(len(beta))
         beta = beta + np.linalg.solve((design * weight[:, None]).T @ design + held, slope)
-        beta = np.clip(beta, [-2.0, 0.25], [2.0, 4.0])
-    return Scale(leaf, float(beta[0]), float(beta[1]))
+        slopes = np.clip(np.cumsum(beta[1:]), *_SLOPES)  # what is more probable stays so
+        beta = np.concatenate([np.clip(beta[:1], -2.0, 2.0), np.diff(slopes, prepend=0.0)])
+    return Scale(leaf, bends, tuple(beta))
 
 
 def _parts(

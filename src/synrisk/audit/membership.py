@@ -26,8 +26,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, logsumexp, ndtri
-from scipy.stats import beta, rankdata
+from scipy.special import betaincinv, expit, logsumexp, ndtri
 
 from synrisk.audit.gower_distances import Mixed, mixed_rows, nearest
 from synrisk.audit.shared_codes import (
@@ -315,6 +314,8 @@ def _share_above(scores: FloatArray, middle: float) -> float:
 
 def _auc(members: FloatArray, others: FloatArray) -> tuple[float, float]:
     """Return the area under the curve and its standard error, by placements (DeLong 1988)."""
+    from scipy.stats import rankdata  # which takes long to import
+
     n, m = len(members), len(others)
     ranks = rankdata(np.concatenate([members, others]))
     above = (ranks[:n] - rankdata(members)) / m  # the share of others below each member
@@ -337,7 +338,7 @@ def _epsilon(members: FloatArray, others: FloatArray, confidence: float) -> floa
     for n_called in sizes:
         n_right = int(right[n_called - 1])
         if n_right:
-            share = float(beta.ppf(level, n_right, n_called - n_right + 1))
+            share = float(betaincinv(n_right, n_called - n_right + 1, level))
             best = max(best, math.log(share / (1.0 - share)) - odds)
     return best
 

@@ -15,6 +15,7 @@ from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.base.seeds import after_seed
 
 _LONGEST_SEED = 18  # digits
+_N_FIRST = 6  # numbers of each stream that are kept
 
 
 class OtherDrawsError(Exception):
@@ -36,6 +37,10 @@ class Streams:
     keys: npt.NDArray[np.uint64]
     used: IntArray
     _n_calls: int = 0
+    # The first numbers of all streams, and the words used, by the kinds drawn so far: `again` gives
+    # them without drawing. None once they depend on more than the streams.
+    _first: dict[tuple[int, ...], tuple[FloatArray, IntArray]] | None = None
+    _kinds: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, seeds: IntArray, stage: str, dataset: int, variable: str) -> Streams:
@@ -47,11 +52,11 @@ class Streams:
             raise OtherDrawsError
         keys = np.empty((len(seeds), 2), dtype=np.uint64)
         keys_kernel()(seeds, np.frombuffer(rest, dtype=np.uint8).copy(), keys)
-        return cls(keys, np.zeros(len(seeds), dtype=np.int64))
+        return cls(keys, np.zeros(len(seeds), dtype=np.int64), _first={})
 
     def again(self) -> Streams:
         """Return the streams from their beginning."""
-        return Streams(self.keys, np.zeros(len(self.keys), dtype=np.int64))
+        return Streams(self.keys, np.zeros(len(self.keys), dtype=np.int64), _first=self._first)
 
     def take(self, which: IntArray) -> Streams:
         """Return some of the streams, where they are."""
@@ -87,5 +92,14 @@ class Streams:
         # Two numbers a response are not drawn row by row, but all first ones first.
         if self._n_calls > 1 or tuple(np.atleast_1d(size)) != out.shape:
             raise OtherDrawsError
+        if given or len(self._kinds) == _N_FIRST:
+            self._first = None
+        self._kinds = (*self._kinds, kind)
+        if self._first is not None and self._kinds in self._first:
+            out, used = self._first[self._kinds]
+            self.used = used.copy()
+            return out
         draw_kernels()[kind](self.keys, self.used, *given, out)
+        if self._first is not None:
+            self._first[self._kinds] = out, self.used.copy()
         return out

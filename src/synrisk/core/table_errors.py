@@ -15,7 +15,7 @@ from synrisk.models.families import Family
 
 _PAIR = 2
 _SMALLEST = 1e-300  # factor of a draw: one of zero has a log
-_ENOUGH_UNITS = 64  # for a standard error to be known to an eleventh, where draws weigh alike
+_ENOUGH_UNITS = 48  # for a standard error to be known to a tenth, where draws weigh alike
 _EVEN = 0.5  # effective share of the draws below which some are not enough
 _EVEN_RECORD = 0.8  # the same of a record, against that of the draws by themselves
 _UNITS_A_DIRECTION = 4  # of those that matched moments take away

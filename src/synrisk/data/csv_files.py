@@ -1,4 +1,4 @@
-"""Files of CSV in: separated by commas or tabs, packed by gzip or not.
+"""Files of CSV in, packed by gzip or not.
 
 pandas reads them. It takes the first line for names whatever that holds, fills up rows that are too
 short, and drops the ends of those that are too long; so the lines are looked over before.
@@ -12,7 +12,7 @@ import itertools
 import warnings
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -26,15 +26,14 @@ from synrisk.data.column_names import (
     refuse_duplicate_names,
     refuse_record,
 )
+from synrisk.data.csv_dialects import SEPARATORS, Dialect, FileWarning, encoding_of
 from synrisk.data.unpacking import Attempt, Meter, is_packed, open_file
 
 _PANDAS = tuple(int(part) for part in pd.__version__.split(".")[:2])
 # From 3.1 on pandas reads numbers to the last bit, and deprecates being asked to.
 _PRECISION: Literal["round_trip"] | None = None if _PANDAS >= (3, 1) else "round_trip"
-_ENCODING = "utf-8-sig"
 _N_AT_ONCE = 1_000  # rows; with the first of these the line of names is compared
 _BYTES_A_CELL = 24  # of memory, while pandas reads: measured 17 to 26 beside the text itself
-_SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
 _AS_CSV = either(
     "Save it as .csv with commas (in R by write.csv, not write.csv2), or read it yourself and pass "
     "the frame.",
@@ -49,6 +48,11 @@ class _Lines:
     header: list[str]
     rows: list[list[str]]
     n_rows_by_length: Counter[int]
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all rows have as many cells as the first line."""
+        return set(self.n_rows_by_length) == {len(self.header)}
 
 
 def read_csv(
@@ -67,29 +71,32 @@ def read_csv(
     what
         What the table is, for messages.
     separator
-        Of cells.
+        Of cells, by the file's name.
     text
         Columns to be read as text, each with the marks that are values there.
     comment
         The character that begins a comment.
     """
     here = f"{what}: {path.name}"
-    lines = _look_over(path, here, separator, comment)
+    dialect, lines = _read_dialect(path, here, separator, comment)
     header = lines.header
-    _refuse_other_separator(lines, here, separator)
+    _refuse_other_separator(lines, here, dialect.separator)
     _refuse_other_lengths(lines, here)
-    refuse_record(header, lines.rows, here)
+    dialect = dialect.with_marks_of(lines.rows, here)
+    refuse_record(dialect.plain(header), [dialect.plain(row) for row in lines.rows], here)
     refuse_duplicate_names([name for name in header if name], what)
     marks = {
         name: [mark for mark in MISSING_MARKS if mark not in text.get(name, ())] for name in header
     }
-    attempt = Attempt(here)
+    attempt, frame = Attempt(here), None
     with attempt, warnings.catch_warnings(), open_file(path) as stream:
         warnings.simplefilter("error")  # pandas warns where rows are longer than the header
-        return pd.read_csv(
+        frame = pd.read_csv(
             stream,
-            sep=separator,
-            encoding=_ENCODING,
+            sep=dialect.separator,
+            encoding=dialect.encoding,
+            decimal=dialect.decimal,
+            thousands=dialect.thousands,
             comment=comment,
             dtype=dict.fromkeys((name for name in text if name in header), "str"),
             keep_default_na=False,
@@ -98,12 +105,36 @@ def read_csv(
             index_col=False,
             float_precision=_PRECISION,
         )
-    raise attempt.refusal("cannot be read as CSV: is a quotation mark not closed?")
+    if frame is None:
+        raise attempt.refusal("cannot be read as CSV: is a quotation mark not closed?")
+    if told := dialect.told(separator):
+        warnings.warn(f"{here} was read as {told}.", FileWarning, stacklevel=2)
+    return frame
 
 
-def _look_over(path: Path, here: str, separator: str, comment: str | None) -> _Lines:
-    attempt, meter = Attempt(here), Meter(here)
-    with attempt, io.TextIOWrapper(open_file(path, meter), _ENCODING, newline="") as lines:
+def _read_dialect(
+    path: Path, here: str, separator: str, comment: str | None
+) -> tuple[Dialect, _Lines]:
+    """Return how a file is written, and what stands in it.
+
+    Where another separator parts the first line and all rows into as many cells, and these are more
+    than the usual one makes, that one is meant.
+    """
+    dialect = Dialect(encoding_of(path, here), separator)
+    lines = _look_over(path, here, dialect, comment)
+    n_cells = len(lines.header) if lines.is_even else 1
+    for other in SEPARATORS:
+        if other != separator and any(other in name for name in lines.header):
+            parted = replace(dialect, separator=other)
+            found = _look_over(path, here, parted, comment)
+            if found.is_even and len(found.header) > n_cells:
+                dialect, lines, n_cells = parted, found, len(found.header)
+    return dialect, lines
+
+
+def _look_over(path: Path, here: str, dialect: Dialect, comment: str | None) -> _Lines:
+    attempt, meter, separator = Attempt(here), Meter(here), dialect.separator
+    with attempt, io.TextIOWrapper(open_file(path, meter), dialect.encoding, newline="") as lines:
         held = _without_comments(lines, comment)
         if is_packed(path):
             held = _metered(held, separator, meter)
@@ -119,7 +150,8 @@ def _look_over(path: Path, here: str, separator: str, comment: str | None) -> _L
             raise FileError(f"{here} has no rows: it holds a single line.")
         return _Lines(header, first, lengths)
     raise attempt.refusal(
-        "cannot be read as CSV: it is not UTF-8 text, or a quotation mark is not closed."
+        "cannot be read as CSV: it is no text (UTF-8, UTF-16 or Windows-1252), or a quotation mark "
+        "is not closed."
     )
 
 
@@ -157,7 +189,7 @@ def _refuse_other_separator(lines: _Lines, here: str, separator: str) -> None:
     if len(lines.header) > 1:
         return
     cell = lines.header[0]
-    for other, name in _SEPARATORS.items():
+    for other, name in SEPARATORS.items():
         if other != separator and other in cell:
             raise FileError(
                 f"{here} has one column whose name holds {name}; it seems to be separated by "

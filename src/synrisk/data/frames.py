@@ -1,11 +1,11 @@
-"""Tables in: frames of any library that narwhals knows, files of CSV, Parquet and R, as pandas."""
+"""Tables in, as pandas: frames of any library that narwhals knows, and files of many kinds."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,6 +17,7 @@ from synrisk.base.messages import either
 from synrisk.data.column_names import refuse_duplicate_names
 from synrisk.data.csv_files import read_csv
 from synrisk.data.r_files import read_r
+from synrisk.data.survey_files import SURVEY_FILES, read_survey_file
 from synrisk.data.unpacking import Attempt, Meter
 
 # A frame of any library that narwhals knows, a mapping of columns, or the path of a file.
@@ -30,6 +31,8 @@ _LITTLE_TEXT = 2**26  # bytes; of more it is looked at how much it is
 _OF_R = (".rds", ".rdata", ".rda")
 _LONGEST_PATH = 400
 _PATH = re.compile(r"[^\n\r\t;|,\"{}<>]+")
+_WHOLE_TEXT = re.compile("[^\ud800-\udfff]*")
+_BROKEN = "holds half of a surrogate pair, which is no Unicode text"
 _NO_TEXT = "The text of a table is not taken: save it to a file, or pass a frame."
 _INSTEAD = either("Read it yourself and pass the frame.", "Save it as one of these.")
 
@@ -48,7 +51,8 @@ def read_table(
     ----------
     source
         A frame (pandas, polars, pyarrow, … or a mapping of columns), or the path of a CSV, TSV or
-        Parquet file, or of one that R saved (RDS, RData; the extra ``r``).
+        Parquet file, or of one that R saved (RDS, RData; the extra ``r``), SPSS, SAS or Stata (the
+        extra ``survey``).
     what
         What the table is, for messages: ``"the confidential data"``.
     text
@@ -75,7 +79,22 @@ def read_table(
     if not all(isinstance(name, str) for name in frame.columns):
         frame.columns = pd.Index([str(name) for name in frame.columns], dtype=object)
     refuse_duplicate_names(list(frame.columns), what)
+    _refuse_broken_text(frame, what)
     return frame
+
+
+def _refuse_broken_text(frame: pd.DataFrame, what: str) -> None:
+    """Raise where a name or a value is no Unicode text: no file and no other library takes it."""
+    for k, (name, kind) in enumerate(zip(frame.columns, frame.dtypes, strict=True), 1):
+        if _is_broken([name]):
+            raise DataError(f"{what}: the name of column {k} {_BROKEN}. Rename it.")
+        values = kind.categories if isinstance(kind, pd.CategoricalDtype) else frame[name]
+        if values.dtype == object and _is_broken(values):
+            raise DataError(f"{what}: column {name!r} {_BROKEN}. Replace it, or drop the column.")
+
+
+def _is_broken(values: Iterable[Any]) -> bool:
+    return not _WHOLE_TEXT.fullmatch("".join(v for v in values if isinstance(v, str)))
 
 
 def own_copy(frame: pd.DataFrame) -> pd.DataFrame:
@@ -131,11 +150,14 @@ def _read_file(
         return _read_parquet(path, what)
     if kind in _OF_R:
         return read_r(path, what)
+    if kind in SURVEY_FILES:
+        return read_survey_file(path, what)
     if kind in _SEPARATORS:
         return read_csv(path, what, _SEPARATORS[kind], text, comment)
     raise FileError(
-        f"{what}: {path.name} is neither CSV (.csv, .tsv, also .gz), Parquet (.parquet, .pq) nor "
-        f"a file of R (.rds, .RData). {_INSTEAD}"
+        f"{what}: {path.name} is neither CSV (.csv, .tsv, also .gz), Parquet (.parquet, .pq), a "
+        "file of R (.rds, .RData), SPSS (.sav, .zsav, .por), SAS (.sas7bdat, .xpt) nor Stata "
+        f"(.dta). {_INSTEAD}"
     )
 
 

@@ -57,7 +57,7 @@ def target_of(path: str | os.PathLike[str]) -> Path:
     target = as_path(path)
     # A link stays, and the file that it points to is replaced.
     with contextlib.suppress(OSError, RuntimeError):
-        target = target.resolve()
+        target = target.resolve() if target.is_symlink() else target
     if not target.parent.is_dir():
         raise FileError(f"There is no folder {target.parent} to save {target.name} in.")
     if len(os.fsencode(target.name)) > _LONGEST_NAME:

@@ -205,11 +205,12 @@ class FrozenRegression:
         """Tell whether the coefficients at the mode part the classes without an error."""
         n = self.n_columns * self.n_predictors
         coefficients = mode[:n].reshape(self.n_predictors, self.n_columns).T
+        auxiliary = np.exp(mode[n:])
 
         def in_part(part: Rows) -> bool:
             counts = part.omega > 0
             eta = part.matrix[counts] @ coefficients
-            return bool((self.family.log_density(part.y[counts], eta, mode[n:]) > _CERTAIN).all())
+            return bool((self.family.log_density(part.y[counts], eta, auxiliary) > _CERTAIN).all())
 
         return all(map(in_part, rows))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -33,8 +33,10 @@ class Regression:
         ``"response ~ predictors"`` in R's or formulaic's spelling. The response of a gaussian
         model may be transformed (``log(Income) ~ Age`` synthesizes Income).
     family
-        ``"gaussian"``, ``"bernoulli"``, ``"categorical"``, ``"poisson"`` (or the R package's
-        ``norm``, ``binom``, ``multinom``, ``pois``), or an instance.
+        ``"gaussian"``, ``"lognormal"``, ``"student_t"``, ``"gamma"``, ``"beta"``, ``"bernoulli"``,
+        ``"categorical"``, ``"ordered_logit"``, ``"poisson"``, ``"negative_binomial"``,
+        ``"rounded_gaussian"`` (or the R package's ``norm``, ``binom``, ``multinom``, ``pois``), or
+        an instance.
     prior
         This model's prior where it differs from that of `fit`.
     weights
@@ -68,7 +70,7 @@ class Regression:
         parsed = formulas.parse(self.formula)
         object.__setattr__(self, "parsed", parsed)
         object.__setattr__(self, "response", parsed.response)
-        object.__setattr__(self, "transform", parsed.transform)
+        object.__setattr__(self, "transform", self._transform(parsed))
         if parsed.response in parsed.predictors:
             raise PlanError(f"{self.formula!r}: {parsed.response!r} is its own predictor.")
         if parsed.response in RESERVED or parsed.response.startswith(_RESERVED_START):
@@ -95,6 +97,18 @@ class Regression:
                 f"{self.distribution.name} model does not take; it takes {self.distribution.wants}."
             )
 
+    def _transform(self, parsed: formulas.Formula) -> Transform:
+        """Return the formula's transform of the response, or the family's."""
+        step = self.distribution.transform
+        if not step:
+            return parsed.transform
+        if parsed.transform.steps:
+            raise PlanError(
+                f"{self.formula!r}: a {self.distribution.name} model is of the response itself; "
+                f"write {parsed.response} ~ …, or take another family."
+            )
+        return Transform((step,), f"{step}({parsed.response})")
+
     @property
     def title(self) -> str:
         """What messages call the model."""
@@ -103,9 +117,14 @@ class Regression:
     @property
     def wants(self) -> str:
         """What a response must be, for messages."""
-        if not self.transform.steps:
+        if not self.parsed.transform.steps:
             return self.distribution.wants
         return f"numbers whose {self.transform.text} is finite"
+
+    def given(self, variable: Variable) -> Regression:
+        """Return the regression of a response whose levels are known."""
+        known = self.distribution.given(variable)
+        return self if known is self.distribution else replace(self, family=known)
 
     def on_model_scale(self, values: npt.NDArray[Any]) -> FloatArray:
         """Return values of the response as the model's density takes them."""

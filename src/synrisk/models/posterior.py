@@ -84,10 +84,17 @@ class Posterior:
         return frame
 
 
-def parameter_names(design: Design, family: Family, response: Variable) -> tuple[str, ...]:
-    """Return the names of the coefficients, predictor by predictor, and the auxiliary ones."""
-    columns = [str(column) for column in design.columns]
+def parameter_names(
+    design: Design, family: Family, response: Variable, *, public: bool = False
+) -> tuple[str, ...]:
+    """Return the names of the coefficients, predictor by predictor, and the auxiliary ones.
+
+    For messages they are `public`: without levels that were read off the data.
+    """
+    columns = [column.public if public else str(column) for column in design.columns]
     codes = family.predictor_levels(response)
     if codes and isinstance(response, Factor):
-        columns = [f"{response.levels[code]}:{column}" for code in codes for column in columns]
+        hidden = public and not response.declared
+        levels = ["*" if hidden else response.levels[code] for code in codes]
+        columns = [f"{level}:{column}" for level in levels for column in columns]
     return (*columns, *family.auxiliary_names)

@@ -67,9 +67,7 @@ def draw_boxes(
     said: str,
 ) -> None:
     """Draw risk by group as boxes; of small groups each record."""
-    known = np.isfinite(risk)
-    groups = [(label, risk[rows & known]) for label, rows in parts]
-    groups = [(label, values) for label, values in groups if len(values)]
+    known, groups = _known_groups(parts, risk)
     large = [k for k, (_, values) in enumerate(groups) if len(values) > _FEW]
     if large:
         ax.boxplot(
@@ -98,6 +96,15 @@ def draw_boxes(
                   fontsize="small")  # fmt: skip
 
 
+def _known_groups(
+    parts: Sequence[tuple[str, BoolArray]], risk: FloatArray
+) -> tuple[BoolArray, list[tuple[str, FloatArray]]]:
+    """Return which records have a value, and the values by group, where there are some."""
+    known = np.isfinite(risk)
+    groups = [(label, risk[rows & known]) for label, rows in parts]
+    return known, [(label, values) for label, values in groups if len(values)]
+
+
 def _finish(ax: Axes, said: str, known: BoolArray, measure: str) -> None:
     n_unknown = int((~known).sum())
     unknown = f" ({n_unknown:,} without a value left out)" if n_unknown else ""
@@ -120,9 +127,7 @@ def draw_by(
     said: str,
 ) -> None:
     """Draw mean and quantiles of the risk by group, a line a group, the first on top."""
-    known = np.isfinite(risk)
-    groups = [(label, risk[rows & known]) for label, rows in parts]
-    groups = [(label, values) for label, values in groups if len(values)]
+    known, groups = _known_groups(parts, risk)
     for k, (_, values) in enumerate(groups):
         low, lower, median, upper, high = np.quantile(values, [0.05, 0.25, 0.5, 0.75, 0.95])
         ax.plot([low, high], [k, k], color=GREY, linewidth=1.5, solid_capstyle="butt")

@@ -10,6 +10,7 @@ import numpy as np
 from synrisk.audit.copies import Copies
 from synrisk.base.errors import OptionError, counted, got, one_of
 from synrisk.core.measures import JOINT, RecordMeasures
+from synrisk.plots.plot_list import PlotList
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,7 +19,7 @@ _LIMITED = ("gain", "probability", "lift")
 _LEAST = 1e-6  # of a probability that is drawn
 
 
-class AuditPlots:
+class AuditPlots(PlotList):
     """Plots of an audit; each returns its matplotlib Axes.
 
     Without ``ax=`` a plot has a figure of its own, ``axes.figure``. Plots show what was found about
@@ -28,10 +29,6 @@ class AuditPlots:
     def __init__(self, measures: RecordMeasures, copies: Copies) -> None:
         self._measures = measures
         self._copies = copies
-
-    def __repr__(self) -> str:
-        names = [name for name in vars(type(self)) if not name.startswith("_")]
-        return f"<AuditPlots: {', '.join(f'{name}()' for name in names)}>"
 
     def before_after(self, *, of: str = JOINT, ax: Axes | None = None) -> Axes:
         """Draw the probability of each person's truth with the release against that without it.

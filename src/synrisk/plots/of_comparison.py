@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from synrisk.base.errors import one_of
+from synrisk.base.errors import OptionError, one_of
+from synrisk.plots.plot_list import PlotList
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 RISKS = {
     "log_odds_range_q95": "how far the release moves log odds\n(95 % quantile over records)",
-    "gain_q95": "what the release adds to the truth's\nprobability (95 % quantile over records)",
     "gain_max": "the most that the release adds\nto a truth's probability",
+    "gain_q95": "what the release adds to the truth's\nprobability (95 % quantile over records)",
     "lift_q95": "lift of the truth (95 % quantile over records)",
     "lift_mean": "mean lift of the truth over records",
     "lift_max": "largest lift of a record's truth",
@@ -37,7 +38,7 @@ _LESS_IS_MORE = ("pmse_ratio", "specks")
 _STRIP = 0.24  # of the width, for releases whose risk cannot be judged
 
 
-class ComparisonPlots:
+class ComparisonPlots(PlotList):
     """Plots of a comparison; each returns its matplotlib Axes."""
 
     def __init__(
@@ -47,14 +48,10 @@ class ComparisonPlots:
         self._synthesizers = synthesizers
         self._caution = f"no fair comparison: {', '.join(cautions)}" if cautions else ""
 
-    def __repr__(self) -> str:
-        names = [name for name in vars(type(self)) if not name.startswith("_")]
-        return f"<ComparisonPlots: {', '.join(f'{name}()' for name in names)}>"
-
     def map(
         self,
         *,
-        risk: str = "log_odds_range_q95",
+        risk: str | None = None,
         utility: str = "pmse_ratio",
         ax: Axes | None = None,
     ) -> Axes:
@@ -68,9 +65,10 @@ class ComparisonPlots:
         Parameters
         ----------
         risk
-            ``"log_odds_range_q95"``, which rises whichever way the release moved the intruder, or
-            ``"gain_q95"``, ``"gain_max"``, ``"lift_q95"``, ``"lift_mean"``, ``"lift_max"``,
-            ``"probability"``, ``"share_above_prior"``: these also fall where the release was lucky.
+            ``"log_odds_range_q95"``, which rises whichever way the release moved the intruder, and
+            is the default but of audits, which do not know it; or ``"gain_max"``, their default,
+            ``"gain_q95"``, ``"lift_q95"``, ``"lift_mean"``, ``"lift_max"``, ``"probability"``,
+            ``"share_above_prior"``: these also fall where the release was lucky.
         utility
             ``"pmse_ratio"``, ``"specks"``, ``"overlap"`` or ``"overlap_as_data"``.
         ax
@@ -78,13 +76,13 @@ class ComparisonPlots:
         """
         from synrisk.plots import style
 
-        one_of("risk", risk, RISKS)
+        risk = self._checked(risk)
         one_of("utility", utility, UTILITIES)
         (axes,) = style.panels(1, ax, (7.4, 4.4))
         _draw_map(axes, self._table, risk, utility, self._caution)
         return axes
 
-    def curve(self, *, risk: str = "log_odds_range_q95", ax: Axes | None = None) -> Axes:
+    def curve(self, *, risk: str | None = None, ax: Axes | None = None) -> Axes:
         """Draw the risk against the number of datasets, a line a synthesizer.
 
         Releases whose risk cannot be judged are left out.
@@ -98,10 +96,17 @@ class ComparisonPlots:
         """
         from synrisk.plots import style
 
-        one_of("risk", risk, RISKS)
+        if not self._synthesizers:
+            raise OptionError("An audit knows no synthesizer to draw a line of; see map().")
+        risk = self._checked(risk)
         (axes,) = style.panels(1, ax, (6.2, 4.0))
         _draw_curve(axes, self._table, self._synthesizers, risk, self._caution)
         return axes
+
+    def _checked(self, risk: str | None) -> str:
+        """Return which risk is drawn: by default the first that the table has."""
+        known = [name for name in RISKS if name in self._table]
+        return known[0] if risk is None else one_of("risk", risk, known)
 
 
 def _is_placed(table: pd.DataFrame) -> pd.Series[bool]:

@@ -12,6 +12,7 @@ from synrisk.base.arrays import FloatArray
 from synrisk.base.errors import OptionError, got
 from synrisk.core.measures import JOINT
 from synrisk.data.frames import TableLike
+from synrisk.plots.plot_list import PlotList
 from synrisk.plots.view import Drawn, cut, grouped
 from synrisk.risk.tables import joint_array
 from synrisk.synthesis.release import read_release
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 AxesArray: TypeAlias = npt.NDArray[Any]
 
 
-class Plots:
+class Plots(PlotList):
     """Plots of an attribute risk; each returns its matplotlib Axes.
 
     Without ``ax=`` a plot has a figure of its own, ``axes.figure``, which pyplot keeps only in a
@@ -39,10 +40,6 @@ class Plots:
         self._drawn = drawn
         self._row = row
         self._log_joint = log_joint
-
-    def __repr__(self) -> str:
-        names = [name for name in vars(type(self)) if not name.startswith("_")]
-        return f"<Plots: {', '.join(f'{name}()' for name in names)}>"
 
     def probability(self, *, of: str = JOINT, ax: Axes | None = None) -> Axes:
         """Draw the density over records of the truth's probability, with a line at the prior.

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from synrisk.base.errors import one_of
+from synrisk.plots.plot_list import PlotList
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,17 +17,13 @@ _ROW = 0.3  # inches
 _MOST_ROWS = 40
 
 
-class UtilityPlots:
+class UtilityPlots(PlotList):
     """Plots of a utility; each returns its matplotlib Axes."""
 
     def __init__(self, intervals: pd.DataFrame, marginals: pd.DataFrame, level: float) -> None:
         self._intervals = intervals
         self._marginals = marginals
         self._level = level
-
-    def __repr__(self) -> str:
-        names = [name for name in vars(type(self)) if not name.startswith("_")]
-        return f"<UtilityPlots: {', '.join(f'{name}()' for name in names)}>"
 
     def overlap(self, *, analysis: str | None = None, ax: Axes | None = None) -> Axes:
         """Draw the confidence intervals of both sides, and how far they overlap.

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from synrisk.audit.board_measure import BoardMeasures
+from synrisk.audit.compared_files import Files
 from synrisk.audit.copies import FALSE_ALARMS, FALSE_DISCOVERIES, Copies, about, chance
-from synrisk.audit.two_files import Files
 from synrisk.base.errors import OptionError, got, one_of
 from synrisk.core.measures import JOINT, RecordMeasures
 from synrisk.data.frames import read_table
@@ -32,6 +32,7 @@ _WAYS = {
     "values": "numbers repeated to the last digit",
     "rows": "rows that agree in every column",
     "nearest": "the nearest row",
+    "moved": "rows that may be people's own, moved a little",
 }
 _OF_RELEASE = "The values in the release itself, all datasets together."
 

@@ -16,13 +16,12 @@ from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
-import pandas as pd
 from scipy.special import bdtrc, ndtr
 
 from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.base.errors import SynriskError
 from synrisk.base.workers import Executor, Serial
-from synrisk.data.schema import Numeric
+from synrisk.data.schema import Columns, Numeric
 from synrisk.risk.coincident_totals import coincidence
 from synrisk.risk.near_counts import Count, counts, found_by, hits_of
 from synrisk.risk.nearest_rows import Space
@@ -31,8 +30,8 @@ from synrisk.risk.own_records import nearness_to_own
 from synrisk.risk.shape_likeness import likeness
 from synrisk.risk.table_likeness import table_likeness
 from synrisk.risk.value_steps import is_rounded
-from synrisk.synthesis.datasets import SynthesisWarning, synthesize
-from synrisk.synthesis.release import Released, read_release
+from synrisk.synthesis.datasets import SynthesisWarning, draw_columns
+from synrisk.synthesis.release import Released
 from synrisk.synthesis.synthesizer import Synthesizer
 
 _LEVEL = 0.0005  # of all comparisons of an honest release
@@ -219,26 +218,27 @@ def _simulated(synthesizer: Synthesizer, n_rows: int) -> Sequence[Released]:
     n = min(_N_SIMULATED, max(_MOST_SIMULATED_ROWS // n_rows, _LEAST_SIMULATED))
 
     def draw() -> list[Released]:
-        n_each = -(-n_rows // synthesizer.n_records)
+        confidential, n_each = synthesizer.confidential, -(-n_rows // synthesizer.n_records)
+        rows = np.tile(np.arange(synthesizer.n_records), n_each)[:n_rows]
+        as_is = confidential.data[list(confidential.released_as_is)].iloc[rows]
+        kept = {
+            name: values[rows]
+            for name, values in synthesizer.columns.items()
+            if name not in synthesizer.plan.synthesized
+        }
         with contextlib.suppress(SynriskError), warnings.catch_warnings():
             warnings.simplefilter("ignore", SynthesisWarning)
-            drawn = read_release(
-                synthesizer.confidential,
-                synthesize(synthesizer.confidential, synthesizer.models, n * n_each, 0, Serial()),
-            )
-            return [_joined(drawn[k * n_each : (k + 1) * n_each], n_rows) for k in range(n)]
+            drawn = draw_columns(confidential, synthesizer.models, n * n_each, 0, Serial())
+            joined = (_joined(drawn[k * n_each : (k + 1) * n_each], n_rows) for k in range(n))
+            everybody = np.ones(n_rows, dtype=bool)
+            return [Released(as_is, {**kept, **columns}, everybody) for columns in joined]
         return []
 
     return synthesizer.memory.recall("simulated", draw, given=n_rows)
 
 
-def _joined(parts: Sequence[Released], n_rows: int) -> Released:
-    columns = {
-        name: np.concatenate([part.columns[name] for part in parts])[:n_rows]
-        for name in parts[0].columns
-    }
-    frame = pd.concat([part.frame[part.kept] for part in parts], ignore_index=True)
-    return Released(frame.iloc[:n_rows], columns, np.ones(n_rows, dtype=bool))
+def _joined(parts: Sequence[Columns], n_rows: int) -> Columns:
+    return {name: np.concatenate([part[name] for part in parts])[:n_rows] for name in parts[0]}
 
 
 def _repeated_values(synthesizer: Synthesizer, release: Sequence[Released]) -> list[Closeness]:

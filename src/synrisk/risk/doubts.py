@@ -147,7 +147,7 @@ def _rounded(model: Model, release: Sequence[Released], n_evaluated: int) -> Dou
     """Find a response that was released more coarsely rounded than its model knows."""
     name, regression = model.response, model.regression
     family = regression.distribution
-    if not any(own.in_response_units for own in family.auxiliary):
+    if family.residual_sd(model.posterior.auxiliary) is None:
         return None
     columns: list[FloatArray] = [dataset.columns[name] for dataset in release]
     known = 0.0 if family.is_continuous else _MORE_THAN * family.grid_step

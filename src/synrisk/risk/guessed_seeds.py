@@ -252,9 +252,8 @@ class _Rows:
             # To the other side where that alone is in the support, hence twice.
             stored = 2.0 * stored_step(regression, synthesizer.data[model.response].dtype)
             self.step = stored or step_of(self.values)
-        places = [k for k, own in enumerate(self.family.auxiliary) if own.in_response_units]
-        weights = np.exp(model.posterior.log_weights)
-        self.sigma = float(weights @ model.posterior.auxiliary[:, places[0]]) if places else 0.0
+        sds = self.family.residual_sd(model.posterior.auxiliary)
+        self.sigma = 0.0 if sds is None else float(np.exp(model.posterior.log_weights) @ sds)
         in_place = len(self.values) if dataset.kept.all() else int(np.argmin(dataset.kept))
         self.n_rows = min(in_place, synthesizer.n_records, ROWS)
         self.is_whole = False

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import chdtrc, ndtr, pdtr
+from scipy.special import chdtrc
 
 from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.base.seeds import stream
+from synrisk.models.families import Family
 from synrisk.risk.neighbours import Nearness
 from synrisk.risk.row_groups import groupings
 from synrisk.risk.value_steps import is_heaped, spread_out
@@ -70,38 +71,47 @@ def _of_model(
 ) -> FloatArray | None:
     """Return for pairs of a record and a row how probable it is that the model comes as near."""
     name, regression = model.regression.response, model.regression
+    family = regression.distribution
     rng = stream(0, "own records", dataset=number, variable=name)
     own = synthesizer.columns[name].astype(np.float64)
     theirs = dataset.columns[name].astype(np.float64)
     eta, auxiliary = _predictors(model, synthesizer.refits.design(model, dataset))
     with np.errstate(all="ignore"):
-        if regression.distribution.identity_link:
+        if family.identity_link:
             heaped = is_heaped(theirs)[rows]
             theirs = spread_out(own, theirs, rng)[1]
             truth = regression.on_model_scale(own)[records]
             drawn = regression.on_model_scale(theirs)[rows]
-            mean, away = eta[rows, 0], np.abs(drawn - truth)
-            ends = ((truth + sign * away - mean) / auxiliary[0] for sign in (1.0, -1.0))
-            upper, lower = map(ndtr, ends)
-            p = np.where(heaped, 1.0, upper - lower)  # the model knows no bound
-            return _probability(p)
-        own, theirs, eta = own[records], theirs[rows], eta[rows]
-        if regression.distribution.is_ordered and not regression.distribution.is_classification:
-            if regression.distribution.name != "poisson":
+            away = np.abs(drawn - truth)
+            nearer = _between(family, truth - away, truth + away, eta[rows], auxiliary)
+            if nearer is None:
                 return None
-            rate, away = np.exp(eta[:, 0]), np.abs(theirs - own)
+            return _probability(np.where(heaped, 1.0, nearer))  # the model knows no bound
+        own, theirs, eta = own[records], theirs[rows], eta[rows]
+        if family.is_ordered and not family.is_classification:
+            away = np.abs(theirs - own)
             nearer, as_near = (
-                pdtr(own + reach, rate) - np.where(own > reach, pdtr(own - reach - 1, rate), 0.0)
+                _between(family, own - reach - 1, own + reach, eta, auxiliary)
                 for reach in (away - 1, away)
             )
+            if nearer is None or as_near is None:
+                return None
             nearer = np.where(away > 0, nearer, 0.0)
             p = nearer + rng.random(len(rows)) * (as_near - nearer)
         else:
             given = np.broadcast_to(auxiliary, (len(rows), len(auxiliary)))
-            agree = np.exp(regression.distribution.log_density(own, eta, given))
+            agree = np.exp(family.log_density(own, eta, given))
             u = rng.random(len(rows))
             p = np.where(theirs == own, u * agree, agree + u * (1.0 - agree))
     return _probability(p)
+
+
+def _between(
+    family: Family, low: FloatArray, high: FloatArray, eta: FloatArray, auxiliary: FloatArray
+) -> FloatArray | None:
+    """Return the probability of values above `low` and up to `high`; None if it is not known."""
+    below, above = (family.cdf(end, eta, auxiliary) for end in (low, high))
+    return None if below is None or above is None else np.asarray(above - below)
 
 
 def _probability(p: FloatArray) -> FloatArray:

@@ -7,7 +7,7 @@ about the truth, all equally likely, and the truth alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -159,10 +159,10 @@ class Question:
         }
 
     @classmethod
-    def from_json(cls, stored: Mapping[str, Any], prior: Prior) -> Question:
-        """Return what `to_json` stored."""
-        ranges = {name: _range(own) for name, own in stored["guesses"].items()}
-        reaches = {name: Tolerance(**own) for name, own in stored["tolerances"].items()}
+    def from_json(cls, stored: Mapping[str, Any], names: Sequence[str], prior: Prior) -> Question:
+        """Return what `to_json` stored of variables that have these names."""
+        ranges = {name: _range(own) for name, own in stored["guesses"].items() if name in names}
+        reaches = {name: Tolerance(**stored["tolerances"][name]) for name in names}
         return cls(ranges, reaches, prior)
 
 
@@ -188,7 +188,7 @@ def _detail(synthesizer: Synthesizer, model: Model, n_datasets: int) -> float:
     is with it. The information of a release of m datasets about a record's value is about
     m (h/2 + z²/n)/σ² of its leverage h and standardised residual z.
     """
-    if not any(own.in_response_units for own in model.regression.distribution.auxiliary):
+    if model.regression.distribution.residual_sd(model.posterior.auxiliary) is None:
         return 1.0
 
     def found() -> tuple[float, float]:

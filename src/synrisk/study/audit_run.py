@@ -1,4 +1,4 @@
-"""An audit from the command line: files in, a folder out."""
+"""Audits from the command line: files in, a folder out; several folders side by side."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import Any, cast
 
 from synrisk.assessment.attribute_result import ReportKind
-from synrisk.assessment.audit_result import Audit
+from synrisk.assessment.audit_result import DEFAULT_CRITERIA, Audit
+from synrisk.assessment.comparison import compare
+from synrisk.assessment.comparison_result import Comparison
 from synrisk.assessment.two_file_audit import audit
+from synrisk.base.errors import FileError, OptionError
 from synrisk.base.progress import steps
 from synrisk.base.seeds import checked_seed
 from synrisk.data.output_files import sha256
 from synrisk.study.folder import check_folder, refuse_own_inputs, writing
-from synrisk.study.run import RECORDS, REPORTS, SUMMARY, plain_numbers, report_names, versions
+from synrisk.study.further_risks import plain_numbers
+from synrisk.study.run import RECORDS, REPORTS, SUMMARY, report_names, versions
 from synrisk.verdict.criteria import Criteria
 from synrisk.verdict.verdict import Verdict
 
@@ -110,3 +114,35 @@ def run_audit(
             }
         )
     return Audited(found, verdict, folder)
+
+
+def compare_folders(
+    paths: Sequence[Path], criteria: Criteria | None = None, *, progress: bool = False
+) -> Comparison:
+    """Compare audits that were saved.
+
+    Parameters
+    ----------
+    paths
+        Folders that hold one, or the files themselves.
+    criteria
+        The limits of a verdict on each; by default those of `Audit.verdict`.
+    progress
+        Whether to show what is being done, if standard error is a terminal.
+    """
+    if len(paths) < 2:
+        raise OptionError("Name two audits or more: synrisk compare first second.")
+    if len({str(path) for path in paths}) < len(paths):
+        raise OptionError("An audit is named twice.")
+    with steps(progress) as show, show("Comparing"):
+        audits = {str(path): _saved(path) for path in paths}
+        return compare(audits, criteria=DEFAULT_CRITERIA if criteria is None else criteria)
+
+
+def _saved(path: Path) -> Audit:
+    if path.is_dir() and not (path / AUDIT).exists():
+        raise FileError(
+            f"{path} holds no {AUDIT}: synrisk audit real.csv fake.csv --folder {path} makes one, "
+            "and so does a study with [audit]."
+        )
+    return Audit.load(path / AUDIT if path.is_dir() else path)

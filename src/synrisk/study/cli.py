@@ -1,4 +1,4 @@
-"""The command line: ``synrisk demo``, ``init``, ``run``, ``report``, ``audit``."""
+"""The command line: ``synrisk demo``, ``init``, ``run``, ``report``, ``audit``, ``compare``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version as version_of
@@ -26,11 +27,14 @@ from typer.core import TyperGroup
 
 from synrisk.base.errors import FileError, OptionError, SynriskError, listed, one_of
 from synrisk.base.messages import visible
+from synrisk.data.csv_dialects import FileWarning
 from synrisk.data.frames import read_table
 from synrisk.data.output_files import why_not_a_file, write_whole
-from synrisk.study.audit_run import Audited, run_audit
-from synrisk.study.file import REPORT_KINDS, kinds_of, no_policy, read_study
+from synrisk.plots.of_comparison import NO
+from synrisk.study.audit_run import Audited, compare_folders, run_audit
+from synrisk.study.file import AUDIT, REPORT_KINDS, kinds_of, no_policy, read_study
 from synrisk.study.folder import SIGNALS, abandon
+from synrisk.study.further_risks import FurtherRisk
 from synrisk.study.run import Done, report, run, seeds_of
 from synrisk.study.templates import APPLICATIONS, application_text, guessed_text, sample_text
 from synrisk.utility import Utility
@@ -47,6 +51,25 @@ _EXIT_CODES = (
 )
 
 
+_COMPARED = {
+    "n_datasets": "m",
+    "gain_q95": "gain, 95 %",
+    "gain_max": "gain, largest",
+    "too_close": "too close",
+    "pmse_ratio": "pMSE ratio",
+    "verdict": "verdict",
+}
+
+
+_OF_AUDIT = {"before": "before, mean", "after": "after, mean"}
+_IDENTIFIED = {
+    "expected_match_risk": "people found",
+    "by_known": "by known alone",
+    "true_match_rate": "true match rate",
+    "false_match_rate": "false match rate",
+}
+
+
 class _Commands(TyperGroup):
     """The commands, on streams that printing to does not fail."""
 
@@ -54,12 +77,29 @@ class _Commands(TyperGroup):
         """Run the command that the arguments name."""
         _prepare_streams()
         try:
-            return super().main(*args, **kwargs)
+            with _files_told():
+                return super().main(*args, **kwargs)
         except OSError as error:  # of the help or the version; commands have their own handler
             problem = error.strerror or type(error).__name__
         _Printer().lead_nowhere()
         _say(f"This cannot be printed: {problem}.")
         sys.exit(WRONG_INPUT)
+
+
+@contextmanager
+def _files_told() -> Iterator[None]:
+    """Tell how files were read in a line each, not as Python tells warnings."""
+    with warnings.catch_warnings():
+        as_before = warnings.showwarning
+
+        def show(message: Any, category: Any, *rest: Any, **more: Any) -> None:
+            if issubclass(category, FileWarning):
+                _put(Text(visible(f"Note: {message}")), stderr=True)
+            else:
+                as_before(message, category, *rest, **more)
+
+        warnings.showwarning = show
+        yield
 
 
 def _prepare_streams() -> None:
@@ -94,6 +134,13 @@ app = typer.Typer(
 )
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+PolicyFile = Annotated[
+    Path | None, typer.Option("--criteria", "-c", help="A TOML file of policies, for other limits.")
+]
+Policy = Annotated[
+    str | None,
+    typer.Option("--policy", "-p", help="A policy of that file, or a built-in one: p-percent."),
+]
 
 
 def _guarded(command: Callable[..., int]) -> Callable[..., None]:
@@ -256,7 +303,9 @@ def init(
     data: Annotated[
         Path | None,
         typer.Option(
-            "--data", "-d", help="Confidential data: CSV, Parquet or RDS. Its columns are read."
+            "--data",
+            "-d",
+            help="Confidential data: CSV, Parquet, RDS, SPSS, SAS, Stata. Its columns are read.",
         ),
     ] = None,
 ) -> int:
@@ -310,7 +359,7 @@ def run_study(
     done = run(read, seeds=seeds, progress=not quiet)
     if not quiet:
         _tell(done)
-    return _code(done.verdict)
+    return _code(*done.verdicts)
 
 
 @app.command("report", epilog=_EXIT_CODES)
@@ -323,14 +372,8 @@ def make_report(
         str | None,
         typer.Option("--kind", "-k", help="sharing, inside or both, beside those that are there."),
     ] = None,
-    criteria: Annotated[
-        Path | None,
-        typer.Option("--criteria", "-c", help="A TOML file of policies, for other limits."),
-    ] = None,
-    policy: Annotated[
-        str | None,
-        typer.Option("--policy", "-p", help="A policy of that file, or a built-in one: p-percent."),
-    ] = None,
+    criteria: PolicyFile = None,
+    policy: Policy = None,
     title: Annotated[str | None, typer.Option("--title", "-t", help="Another title.")] = None,
     quiet: Quiet = False,
 ) -> int:
@@ -345,7 +388,7 @@ def make_report(
     done = report(folder, kinds=kinds, criteria=limits, title=title, progress=not quiet)
     if not quiet:
         _tell(done)
-    return _code(done.verdict)
+    return _code(*done.verdicts)
 
 
 @app.command("audit", epilog=_EXIT_CODES)
@@ -374,14 +417,8 @@ def audit_files(
         Path | None,
         typer.Option("--folder", "-f", help="Where to write reports and numbers."),
     ] = None,
-    criteria: Annotated[
-        Path | None,
-        typer.Option("--criteria", "-c", help="A TOML file of policies, for other limits."),
-    ] = None,
-    policy: Annotated[
-        str | None,
-        typer.Option("--policy", "-p", help="A policy of that file, or a built-in one: p-percent."),
-    ] = None,
+    criteria: PolicyFile = None,
+    policy: Policy = None,
     seed: Annotated[
         int | None, typer.Option("--seed", help="For the same numbers again; by default secret.")
     ] = None,
@@ -410,6 +447,31 @@ def audit_files(
     return _code(done.verdict)
 
 
+@app.command("compare")
+@_guarded
+def compare_audits(
+    audits: Annotated[
+        list[Path],
+        typer.Argument(help="Folders of `synrisk audit`, or their audit.nc.", metavar="AUDIT…"),
+    ],
+    criteria: PolicyFile = None,
+    policy: Policy = None,
+    quiet: Quiet = False,
+) -> int:
+    """Print audits of several releases of the same people side by side, a row a release.
+
+    What each teaches, how many people it is too close to, how useful it is, and the verdict.
+
+    Example: synrisk compare cart ctgan
+    """
+    limits = _limits(criteria, policy)
+    found = compare_folders(audits, limits, progress=not quiet)
+    _put_table("release", _COMPARED, found.table)
+    _print_lines("Too close", found.table["why"][found.table["judged"] == NO])
+    _print_lines("Note", found.notes)
+    return 0
+
+
 def _split(names: str | None) -> list[str] | None:
     """Return the names of columns that commas part."""
     return None if names is None else [name.strip() for name in names.split(",") if name.strip()]
@@ -429,7 +491,7 @@ def _limits(criteria: Path | None, policy: str | None) -> Criteria | None:
 def _tell_audit(done: Audited) -> None:
     """Print what an audit found: for inside use."""
     _print("")
-    _put_summary(done.audit.summary(), {"before": "before, mean", "after": "after, mean"})
+    _put_summary(done.audit.summary(), _OF_AUDIT)
     _print_lines("Note", done.audit.notes[:-1])  # the last is beside the verdict
     _print(f"\n{_in_lines(done.verdict)}")
     _print_written(done.folder, done.reports)
@@ -438,13 +500,25 @@ def _tell_audit(done: Audited) -> None:
 def _put_summary(summary: pd.DataFrame, shown: Mapping[str, str]) -> None:
     """Print the probability of the truth, a row for all variables together and for each."""
     shown = {**shown, "gain_q95": "gain, 95 %", "gain_max": "gain, largest"}
+    _put_table("probability of the truth", shown, summary)
+
+
+def _put_table(first: str, shown: Mapping[str, str], frame: pd.DataFrame) -> None:
+    """Print columns of a frame under other names, after one with the names of its rows."""
     table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("probability of the truth")
+    table.add_column(first)
     for name in shown.values():
         table.add_column(name, justify="right")
-    for of, row in summary.iterrows():
-        table.add_row(visible(str(of)), *(f"{row[key]:.3g}" for key in shown))
+    for of, row in frame.iterrows():
+        table.add_row(visible(str(of)), *(_cell(row[key]) for key in shown))
     _put(table)
+
+
+def _cell(value: Any) -> str:
+    """Return a number in few digits; a dash where there is none."""
+    if isinstance(value, str):
+        return visible(value)
+    return f"{value:.3g}" if value == value else "–"
 
 
 def _print_written(folder: Path | None, reports: Mapping[str, Path]) -> None:
@@ -455,8 +529,10 @@ def _print_written(folder: Path | None, reports: Mapping[str, Path]) -> None:
         _print(f"Report for {'sharing' if kind == 'sharing' else 'inside use'}: {path}")
 
 
-def _code(verdict: Verdict | None) -> int:
-    return 0 if verdict is None else _CODES.get(verdict.outcome, 0)
+def _code(*verdicts: Verdict) -> int:
+    """Return the exit code of the worst: failed before cannot be judged."""
+    outcomes = {verdict.outcome for verdict in verdicts}
+    return next((code for outcome, code in _CODES.items() if outcome in outcomes), 0)
 
 
 def _outcome(verdict: Verdict | None) -> str:
@@ -476,7 +552,21 @@ def _tell(done: Done) -> None:
         _tell_utility(done.utility)
     if done.verdict is not None:
         _print(f"\n{_in_lines(done.verdict)}")
+    for one in done.further:
+        _tell_further(one)
     _print_written(done.folder, done.reports)
+
+
+def _tell_further(one: FurtherRisk) -> None:
+    """Print what a further risk found: for inside use."""
+    _print("")
+    _print(one.title.capitalize(), style="bold")
+    if one.name == AUDIT:
+        _put_summary(one.found.summary(), _OF_AUDIT)
+    else:
+        _put_table("dataset", _IDENTIFIED, one.found.summary())
+    _print_lines("Note", one.found.notes)
+    _print(f"\n{_in_lines(one.verdict)}")
 
 
 def _in_lines(verdict: Verdict) -> str:
@@ -489,16 +579,10 @@ def _in_lines(verdict: Verdict) -> str:
 
 def _tell_utility(utility: Utility) -> None:
     """Print how useful the release is."""
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("utility")
     shown = {"value": "release", "right_models": "right models", "copy": "a copy"}
-    for name in shown.values():
-        table.add_column(name, justify="right")
-    for measure, row in utility.summary().iterrows():
-        numbers = [f"{row[key]:.3g}" if row[key] == row[key] else "–" for key in shown]
-        table.add_row(visible(str(measure)).replace("_", " "), *numbers)
+    measures = utility.summary()
     _print("")
-    _put(table)
+    _put_table("utility", shown, measures.set_axis(measures.index.str.replace("_", " ")))
     _print_lines("Note", utility.notes)
 
 

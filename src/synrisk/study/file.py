@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn, ParamSpec, TypeVar, cast, get_args
 
 from synrisk.assessment.attribute_risk import EstimatorName, UnreliableName
+from synrisk.audit.radius import Radius
 from synrisk.base.errors import SettingsError, SynriskError, listed, nearest
 from synrisk.base.messages import Place
 from synrisk.data.schema import MISSING_POLICIES, Missing
@@ -57,9 +58,12 @@ _TOP = (
     "synthesis",
     "risk",
     "utility",
+    "audit",
+    "identification",
     "criteria",
     "report",
 )
+AUDIT, IDENTIFICATION = "audit", "identification"  # risks beside that of the attributes
 _PROPENSITY = ("main", "interactions")
 _EVEN: dict[str, tuple[Any, tuple[str, ...]]] = {
     "relative": (Relative, ("below", "above", "within")),
@@ -71,6 +75,22 @@ _GUESSES = (
     "{ relative = 11, below = 0.1, above = 0.1 }, { additive = 11, below = 5, above = 5 }, "
     "{ interval = 11, low = 0, high = 100 }, { values = [1, 2, 3] }."
 )
+
+
+@dataclass(frozen=True, repr=False)
+class Further:
+    """A risk that is asked for beside that of the attributes.
+
+    Attributes
+    ----------
+    options
+        Of the function that evaluates it.
+    criteria
+        Its limits.
+    """
+
+    options: Mapping[str, Any]
+    criteria: Criteria
 
 
 @dataclass(frozen=True, repr=False)
@@ -106,6 +126,8 @@ class Study:
         The options of `synrisk.attribute_risk`.
     utility
         The options of `synrisk.utility`, or None where it is not measured.
+    further
+        The risks beside it: "audit", "identification".
     criteria
         The limits, or None.
     kinds
@@ -134,6 +156,7 @@ class Study:
     files: tuple[Path, ...] | None
     risk: Mapping[str, Any]
     utility: Mapping[str, Any] | None
+    further: Mapping[str, Further]
     criteria: Criteria
     kinds: tuple[str, ...]
 
@@ -190,6 +213,7 @@ def read_study(path: str | os.PathLike[str]) -> Study:
     fit = _fit(top.section("fit"), foreign=draws is not None)
     synthesis = top.section("synthesis")
     m, seed, stored, files = _synthesis(synthesis, folder)
+    variables = Plan.of(regressions).synthesized
     report = top.section("report")
     report.refuse_unknown(("kind", "title"))
     kind = report.choice("kind", REPORT_KINDS, "both")
@@ -215,9 +239,10 @@ def read_study(path: str | os.PathLike[str]) -> Study:
         synthesis_seed=seed,
         format=stored,
         files=files,
-        risk=_risk(top.section("risk"), Plan.of(regressions).synthesized),
+        risk=_risk(top.section("risk"), variables),
         utility=_utility(top),
-        criteria=_criteria(top, folder, Plan.of(regressions).synthesized),
+        further=dict(_further(top, folder, variables)),
+        criteria=_criteria(top, folder, variables),
         kinds=kinds_of(kind),
     )
 
@@ -496,14 +521,80 @@ def _utility(top: Section) -> dict[str, Any] | None:
     }
 
 
-def _refuse_unsynthesized(section: Section, variables: tuple[str, ...]) -> None:
+def _further(
+    top: Section, folder: Path, variables: tuple[str, ...]
+) -> Iterator[tuple[str, Further]]:
+    """Yield the risks that the file asks for beside that of the attributes."""
+    if AUDIT in top.values:
+        section = top.section(AUDIT)
+        section.refuse_unknown(("keys", "sensitive", "holdout", "criteria"))
+        holdout = section.text("holdout")
+        options: dict[str, Any] = {
+            "keys": section.texts("keys"),
+            "sensitive": section.texts("sensitive"),
+            "holdout": None if holdout is None else _file(section, folder, holdout, "holdout"),
+        }
+        yield AUDIT, Further(options, _own_criteria(section))
+    if IDENTIFICATION in top.values:
+        section = top.section(IDENTIFICATION)
+        section.refuse_unknown(("known", "synthesized", "radius", "criteria"))
+        known = section.texts("known") or []
+        for k, name in enumerate(known):
+            if name in variables:
+                section.refuse(
+                    "is synthesized; known is what goes out as it is, and the intruder knows.",
+                    "known",
+                    k,
+                )
+        synthesized = section.texts("synthesized") or list(variables)
+        for k, name in enumerate(synthesized):
+            if name not in variables:
+                section.refuse(_not_among(name, variables), "synthesized", k)
+        radius = _radius(section, (*known, *synthesized))
+        options = {"known": known, "synthesized": synthesized, "radius": radius}
+        yield IDENTIFICATION, Further(options, _own_criteria(section))
+
+
+def _own_criteria(section: Section) -> Criteria:
+    """Return the limits of a further risk."""
+    if "criteria" not in section.values:
+        return Criteria(gain=0.1)
+    own = section.section("criteria")
+    own.refuse_unknown(("gain", "probability", "lift", "share", "combine"))
+    return Criteria.from_section(own)
+
+
+def _radius(section: Section, variables: tuple[str, ...]) -> Any:
+    """Return how near a row must be: a share, or by variable a share or a table."""
+    if "radius" not in section.values:
+        section.refuse("lacks radius, such as radius = 0.1 (ten percent of a person's value).")
+    given = section.values["radius"]
+    if not isinstance(given, dict):
+        return attempt((section, "radius"), Radius, given)
+    by_variable = section.section("radius")
+    _refuse_unsynthesized(by_variable, variables, "known or synthesized")
+    found = {}
+    for name, one in by_variable.values.items():
+        if not isinstance(one, dict):
+            found[name] = attempt((by_variable, name), Radius, one)
+            continue
+        own = by_variable.section(name)
+        own.refuse_unknown(("relative", "absolute"))
+        found[name] = attempt((own,), Radius, **one)
+    return found
+
+
+def _refuse_unsynthesized(
+    section: Section, variables: tuple[str, ...], what: str = "synthesized"
+) -> None:
     for name in section.values:
         if name not in variables:
-            section.refuse(
-                f"is not a synthesized variable.{nearest(name, variables)} They are "
-                f"{listed(variables)}.",
-                name,
-            )
+            section.refuse(_not_among(name, variables, what), name)
+
+
+def _not_among(name: str, variables: tuple[str, ...], what: str = "synthesized") -> str:
+    near_by = nearest(name, variables)
+    return f"is not a {what} variable.{near_by} They are {listed(variables)}."
 
 
 def _intruder_prior(section: Section) -> Any:

@@ -4,6 +4,10 @@ Files are made in a hidden folder within it and moved in at the end, the manifes
 what an earlier run left stays as it is. Nothing is overwritten or removed but what an earlier run
 wrote and nobody has changed since, by the digests in its manifest. One run at a time has the
 folder.
+
+Others who may write there, or to the folder around it, could put a link in the place of either
+folder at any moment. So on Linux both are opened at the beginning and used by their numbers from
+then on, never by their names.
 """
 
 from __future__ import annotations
@@ -44,6 +48,7 @@ _OUTPUT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")  # what a run calls its file
 SIGNALS: tuple[signal.Signals, ...] = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
+_BY_NUMBER = Path("/proc/self/fd")  # Linux: open folders by their numbers
 _WHAT_TO_DO = "delete them or move them away, or choose another output folder."
 
 
@@ -56,21 +61,25 @@ class Staging:
     folder
         Where they will be.
     inside
-        Where they are made.
+        Where they are made, by its name.
+    into, place
+        The same two, whatever has their names later.
     identities
-        Which folders these two were when the run began, whatever has their names later.
+        Which folders they were when the run began.
     keep
         Whether files of an earlier run that are not made anew stay; else they are removed.
     """
 
     folder: Path
     inside: Path
+    into: Path
+    place: Path
     identities: tuple[tuple[int, int], ...]
     keep: bool
 
     def path(self, name: str) -> Path:
         """Return where to write the file `name`."""
-        return self.inside / name
+        return self.place / name
 
     @contextmanager
     def create(self, name: str) -> Iterator[BinaryIO]:
@@ -96,25 +105,25 @@ class Staging:
             What it says beside the digests.
         """
         self._refuse_other_folders()
-        names = sorted(path.name for path in self.inside.iterdir())
+        names = sorted(path.name for path in self.place.iterdir())
         made = {name: sha256(self.path(name)) for name in names}
         for name in names:
             self.path(name).chmod(0o600)
         with uninterrupted():
             # Once more: the run may have taken hours.
             self._refuse_other_folders()
-            check_folder(self.folder, names, keep=self.keep)
-            before = _outputs(self.folder)
+            check_folder(self.into, names, keep=self.keep, shown=self.folder)
+            before = _outputs(self.into)
             kept = {name: digests[0] for name, digests in before.items() if self.keep}
             outputs = dict(sorted({**kept, **made}.items()))
             # Should the machine stop here, the next run still knows which files are its own.
             begun = {"complete": False, "outputs": outputs, "earlier": before}
             self._place_manifest({**manifest, **begun})
             for name in names:
-                self.path(name).replace(self.folder / name)
+                self.path(name).replace(self.into / name)
             for name in before:
                 if name not in outputs:
-                    (self.folder / name).unlink(missing_ok=True)
+                    (self.into / name).unlink(missing_ok=True)
             self._place_manifest({**manifest, "complete": True, "outputs": outputs})
 
     def _refuse_other_folders(self) -> None:
@@ -130,7 +139,7 @@ class Staging:
 
     def _place_manifest(self, manifest: Mapping[str, Any]) -> None:
         self.write_json(MANIFEST, {"format": _FORMAT, **manifest})
-        self.path(MANIFEST).replace(self.folder / MANIFEST)
+        self.path(MANIFEST).replace(self.into / MANIFEST)
 
 
 @contextmanager
@@ -148,28 +157,36 @@ def writing(folder: Path, names: Iterable[str], *, keep: bool = False) -> Iterat
     """
     check_folder(folder, names, keep=keep)
     begun = _Begun()
-    with contextlib.ExitStack() as lock:
+    staging = None
+    with contextlib.ExitStack() as opened:
         try:
             with uninterrupted():
                 _begun.append(begun)
                 problem = ""
                 try:
                     _make(folder, begun.created)
-                    real = folder.resolve()  # a link may be turned elsewhere before the end
-                    if lock.enter_context(_locked(real)):
-                        _sweep(real)
-                    made = tempfile.mkdtemp(prefix=hidden_prefix(), dir=real)  # mode 0700
-                    begun.staging = Path(made)
-                    identities = (_identity(real.stat()), _identity(begun.staging.lstat()))
+                    staging = _begin(begun, folder, opened, keep=keep)
                 except OSError as error:
                     problem = error.strerror or type(error).__name__
-            if begun.staging is None:
+            if staging is None:
                 raise FileError(f"The folder {folder} cannot be written: {problem}.")
-            yield Staging(folder, begun.staging, identities, keep)
+            yield staging
         finally:
             with uninterrupted():
                 begun.remove()
                 _begun.remove(begun)
+
+
+def _begin(begun: _Begun, folder: Path, opened: contextlib.ExitStack, *, keep: bool) -> Staging:
+    """Take a folder for this run, and make the hidden one in it."""
+    real = folder.resolve()  # a link may be turned elsewhere before the end
+    into = opened.enter_context(_opened(real))
+    if opened.enter_context(_locked(into, folder)):
+        _sweep(into)
+    begun.staging = Path(tempfile.mkdtemp(prefix=hidden_prefix(), dir=into))  # mode 0700
+    begun.place = opened.enter_context(_opened(begun.staging))
+    identities = (_identity(into.stat()), _identity(begun.place.stat()))
+    return Staging(folder, real / begun.staging.name, into, begun.place, identities, keep)
 
 
 @dataclass
@@ -181,15 +198,22 @@ class _Begun:
     created
         Folders that were made for it, innermost first; they stay if something is in them.
     staging
-        Where its files are made.
+        Where its files are made, by its name.
+    place
+        The same, whatever has that name later.
     """
 
     created: list[Path] = field(default_factory=list)
     staging: Path | None = None
+    place: Path | None = None
 
     def remove(self) -> None:
+        if self.place is not None:  # it may have been moved away
+            with contextlib.suppress(OSError):
+                for path in self.place.iterdir():
+                    path.unlink(missing_ok=True)
         if self.staging is not None:
-            shutil.rmtree(self.staging, ignore_errors=True)
+            shutil.rmtree(self.staging, ignore_errors=True)  # leaves a link alone
         for path in self.created:
             with contextlib.suppress(OSError):  # not empty: the files are there
                 path.rmdir()
@@ -209,7 +233,20 @@ def _identity(found: os.stat_result) -> tuple[int, int]:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[bool]:
+def _opened(folder: Path) -> Iterator[Path]:
+    """Yield a path that leads to a folder whatever takes its name; on Linux, else the name."""
+    if not _BY_NUMBER.is_dir():
+        yield folder
+        return
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        yield _BY_NUMBER / str(number)
+    finally:
+        os.close(number)
+
+
+@contextmanager
+def _locked(folder: Path, shown: Path) -> Iterator[bool]:
     """Hold a folder for one run, and raise where another has it; tell whether it can be held.
 
     The lock is on the folder itself, so it leaves no file, and ends with the process. Windows and
@@ -223,7 +260,7 @@ def _locked(folder: Path) -> Iterator[bool]:
         held = try_to_lock(number)
         if held is False:
             raise FileError(
-                f"Another run is writing to the folder {folder}. Wait for its end, or choose "
+                f"Another run is writing to the folder {shown}. Wait for its end, or choose "
                 "another output folder."
             )
         yield bool(held)
@@ -289,7 +326,9 @@ def _outputs(folder: Path) -> dict[str, list[str]]:
     return {n: d for n, d in found.items() if _OUTPUT.fullmatch(n) and n != MANIFEST}
 
 
-def check_folder(folder: Path, names: Iterable[str], *, keep: bool = False) -> None:
+def check_folder(
+    folder: Path, names: Iterable[str], *, keep: bool = False, shown: Path | None = None
+) -> None:
     """Raise unless all that would be replaced or removed is as an earlier run wrote it.
 
     Parameters
@@ -300,9 +339,12 @@ def check_folder(folder: Path, names: Iterable[str], *, keep: bool = False) -> N
         What they are called.
     keep
         Whether other files of an earlier run stay.
+    shown
+        What the folder is called in messages, if otherwise.
     """
+    shown = shown or folder
     if os.path.lexists(folder) and not folder.is_dir():
-        raise FileError(f"{folder} is a file; the results need a folder.")
+        raise FileError(f"{shown} is a file; the results need a folder.")
     own, names = _outputs(folder), list(names)
     if not os.path.lexists(folder / MANIFEST):
         why = f"and no {MANIFEST} to tell whether an earlier run wrote them"
@@ -314,14 +356,14 @@ def check_folder(folder: Path, names: Iterable[str], *, keep: bool = False) -> N
     others = [name for name in names if name not in own and os.path.lexists(folder / name)]
     if others:
         raise FileError(
-            f"The folder {folder} holds {listed(others)}, {why}. They might be somebody's, so "
+            f"The folder {shown} holds {listed(others)}, {why}. They might be somebody's, so "
             f"nothing is overwritten: {_WHAT_TO_DO}"
         )
     replaced = [name for name in own if not keep or name in names]
     changed = [name for name in replaced if _is_changed(folder / name, own[name])]
     if changed:
         raise FileError(
-            f"The folder {folder} holds {listed(changed)}, changed since synrisk wrote them. They "
+            f"The folder {shown} holds {listed(changed)}, changed since synrisk wrote them. They "
             f"might be somebody's now, so nothing is overwritten: {_WHAT_TO_DO}"
         )
 

@@ -15,7 +15,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import pandas as pd
 
 from synrisk.assessment.attribute_result import AttributeRisk, ReportKind
@@ -30,6 +29,7 @@ from synrisk.base.errors import (
 )
 from synrisk.base.progress import steps
 from synrisk.base.seeds import checked_seed
+from synrisk.data.csv_dialects import FileWarning
 from synrisk.data.frames import read_table
 from synrisk.data.households import load_households
 from synrisk.data.output_files import sha256
@@ -37,7 +37,7 @@ from synrisk.data.schema import check_types, require_columns, text_columns
 from synrisk.data.toml import Section
 from synrisk.models.plan import Regression
 from synrisk.risk.diagnostics import ReliabilityWarning
-from synrisk.study.file import Study, attempt, blame
+from synrisk.study.file import AUDIT, Study, attempt, blame
 from synrisk.study.folder import (
     Staging,
     about_mode,
@@ -45,6 +45,15 @@ from synrisk.study.folder import (
     read_manifest,
     refuse_own_inputs,
     writing,
+)
+from synrisk.study.further_risks import (
+    FurtherRisk,
+    check_further,
+    evaluate_further,
+    further_names,
+    load_further,
+    page_names,
+    plain_numbers,
 )
 from synrisk.synthesis.confidential import Confidential
 from synrisk.synthesis.datasets import SynthesisWarning
@@ -57,6 +66,7 @@ from synrisk.verdict.verdict import Verdict
 RISK, RECORDS, SUMMARY, UTILITY = "risk.nc", "records.csv", "summary.json", "utility.json"
 REPORTS = {"sharing": "report.html", "inside": "report-inside.html"}  # each with .json beside
 _WHAT = "The confidential data"
+_TOLD = (SynthesisWarning, FileWarning)  # warnings that a run tells as notes
 _VERSIONS = ("synrisk", "numpy", "numba", "pandas", "scipy")
 
 
@@ -78,6 +88,8 @@ class Done:
         What else to know.
     utility
         How useful the release is, where that was measured.
+    further
+        The risks beside it that the study asks for.
     """
 
     folder: Path
@@ -87,11 +99,18 @@ class Done:
     kinds: tuple[str, ...]
     warnings: tuple[str, ...]
     utility: Utility | None = None
+    further: tuple[FurtherRisk, ...] = ()
 
     @property
     def reports(self) -> dict[str, Path]:
         """The reports by kind."""
         return {kind: self.folder / REPORTS[kind] for kind in self.kinds}
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """Those of all risks."""
+        own = () if self.verdict is None else (self.verdict,)
+        return (*own, *(one.verdict for one in self.further))
 
 
 def run(study: Study, *, seeds: Mapping[str, int] | None = None, progress: bool = False) -> Done:
@@ -120,6 +139,7 @@ def run(study: Study, *, seeds: Mapping[str, int] | None = None, progress: bool 
             frame = _read_data(study)
             _check_models(study, frame)
             _check_analyses(study, frame)
+            check_further(study, frame, _WHAT)
         with show("Fitting the models" if study.draws is None else "Reading the draws"):
             synthesizer = _synthesizer(study, frame, seeds["fit"])
             _write_draws(synthesizer, study, staging)
@@ -132,8 +152,14 @@ def run(study: Study, *, seeds: Mapping[str, int] | None = None, progress: bool 
         if study.utility is not None:
             with show("Measuring the utility"):
                 measured = _measure(study, study.utility, synthesizer, release, seeds["fit"])
+        further = []
+        for name in study.further:
+            with show("Auditing" if name == AUDIT else "Looking for people's rows"):
+                further.append(evaluate_further(study, name, synthesizer, release, seeds["fit"]))
         with show("Writing the results"):
             _write_results(study, staging, risk, measured)
+            for one in further:
+                one.write_results(staging)
         with show("Writing the report"):
             verdict = _write_findings(
                 staging,
@@ -144,10 +170,13 @@ def run(study: Study, *, seeds: Mapping[str, int] | None = None, progress: bool 
                 study.title,
                 study.rows,
                 measured,
+                further,
             )
         staging.commit(_manifest(study, staging, seeds, inputs, synthetic))
     notes = (*_about_place(study), *said)
-    return Done(study.output, study.title, risk, verdict, study.kinds, notes, measured)
+    return Done(
+        study.output, study.title, risk, verdict, study.kinds, notes, measured, tuple(further)
+    )
 
 
 def _about_place(study: Study) -> list[str]:
@@ -208,7 +237,10 @@ def report(
     title = title or str(manifest["title"])
     if criteria is None:
         criteria = _criteria_of(folder, manifest)
+    rows = str(manifest.get("rows", CALLED))
     names = [SUMMARY, *(name for kind in chosen for name in report_names(kind))]
+    if AUDIT in (manifest.get("further") or {}):
+        names += page_names(chosen)
     synthetic, said = _synthetic_of(folder, manifest)
     with writing(folder, names, keep=True) as staging, steps(progress) as show:
         if read_manifest(folder) != manifest:
@@ -216,10 +248,10 @@ def report(
         with show("Reading the risk"):
             risk = AttributeRisk.load(folder / RISK)
             measured = _measured(folder, manifest)
+            further = load_further(folder, manifest, rows)
         with show("Writing the report"):
-            rows = str(manifest.get("rows", CALLED))
             verdict = _write_findings(
-                staging, risk, synthetic, chosen, criteria, title, rows, measured
+                staging, risk, synthetic, chosen, criteria, title, rows, measured, further
             )
         manifest |= {
             "title": title,
@@ -229,7 +261,7 @@ def report(
         staging.commit(manifest)
     note = about_mode(folder)
     said = (*said, note) if note else said
-    return Done(folder, title, risk, verdict, chosen, said, measured)
+    return Done(folder, title, risk, verdict, chosen, said, measured, tuple(further))
 
 
 def _whole_manifest(folder: Path) -> dict[str, Any]:
@@ -267,7 +299,7 @@ def _criteria_of(folder: Path, manifest: Mapping[str, Any]) -> Criteria | None:
     """Return the limits that a folder was judged by."""
     if manifest["criteria"] is None:
         return None
-    with contextlib.suppress(SynriskError, TypeError, AttributeError):
+    with contextlib.suppress(SynriskError, TypeError, ValueError, AttributeError):
         return Criteria.from_json(manifest["criteria"])
     raise FileError(f"The criteria in the manifest of {folder} are damaged; run it again.")
 
@@ -290,14 +322,15 @@ def _synthetic_of(
 
 @contextmanager
 def _caught() -> Iterator[list[str]]:
-    """Yield a list for the warnings of synthesis; those of the risk are among its findings."""
+    """Yield a list for what is told as notes; warnings of the risk are among its findings."""
     said: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore", ReliabilityWarning)
-        warnings.simplefilter("always", SynthesisWarning)
+        for kind in _TOLD:
+            warnings.simplefilter("always", kind)
         yield said
     for one in caught:
-        if issubclass(one.category, SynthesisWarning):
+        if issubclass(one.category, _TOLD):
             said.append(str(one.message))
         else:
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
@@ -316,6 +349,8 @@ def _files(study: Study) -> list[Path]:
     policies = study.top.section("criteria").values.get("file")
     if policies is not None:
         files.append(study.path.parent / policies)
+    if AUDIT in study.further and study.further[AUDIT].options["holdout"] is not None:
+        files.append(study.further[AUDIT].options["holdout"])
     return files
 
 
@@ -324,6 +359,7 @@ def _names(study: Study) -> list[str]:
     if study.utility is not None:
         names.append(UTILITY)
     names += [name for kind in study.kinds for name in report_names(kind)]
+    names += further_names(study)
     if study.files is None:
         names += [_synthetic_name(study, number) for number in range(1, study.m + 1)]
     if study.draws is None:
@@ -486,7 +522,7 @@ def _write_release(release: Sequence[Any], study: Study, staging: Staging) -> li
 
 def _listed(path: Path, study: Study, staging: Staging) -> dict[str, str]:
     """Return where a synthetic dataset is, seen from the folder, and its digest."""
-    here = path.name if path.parent == staging.inside else os.path.relpath(path, study.output)
+    here = path.name if path.parent == staging.place else os.path.relpath(path, study.output)
     return {"file": Path(here).as_posix(), "sha256": sha256(path)}
 
 
@@ -548,6 +584,7 @@ def _manifest(
         "settings": study.top.values,
         "criteria": study.criteria.to_json(),
         "rows": study.rows,
+        "further": {name: one.criteria.to_json() for name, one in study.further.items()},
         "kinds": list(study.kinds),
         "seeds": seeds,
         "versions": versions(),
@@ -565,6 +602,7 @@ def _write_findings(
     title: str,
     rows: str,
     measured: Utility | None,
+    further: Sequence[FurtherRisk],
 ) -> Verdict:
     """Write the reports, and for machines what was found; return the verdict."""
     verdict = risk.verdict(criteria, rows=rows)
@@ -578,6 +616,8 @@ def _write_findings(
             utility=measured,
             rows=rows,
         )
+    for one in further:
+        one.write_pages(staging, kinds, title, rows)
     staging.write_json(
         SUMMARY,
         {
@@ -590,14 +630,7 @@ def _write_findings(
             "notes": list(risk.notes),
             "findings": risk.diagnostics().to_dict("records"),
             "utility": None if measured is None else plain_numbers(measured.summary()["value"]),
+            **{one.name: one.to_json() for one in further},
         },
     )
     return verdict
-
-
-def plain_numbers(row: Mapping[Any, Any] | pd.Series[Any]) -> dict[str, float | str | None]:
-    """Return text, and numbers with None for NaN, which JSON does not have."""
-    return {
-        str(key): v if isinstance(v, str) else float(v) if np.isfinite(v) else None
-        for key, v in row.items()
-    }

@@ -9,14 +9,15 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import skew
 
 from synrisk.base.errors import DataError, listed
 from synrisk.base.messages import toml_key, toml_text, visible
+from synrisk.models.families import FAMILIES
 from synrisk.synthesis.identifiers import identifies
 from synrisk.synthesis.leaks import all_relations
 from synrisk.synthesis.relations import Hidden
@@ -26,6 +27,7 @@ _MOST_PREDICTOR_LEVELS = 6
 _MOST_TARGETS = 3
 _LEAST_IN_A_LEVEL = 10
 _SKEWED = 2.0
+_OVERDISPERSED = 2.0  # variance over mean of a count
 _ID_NAME = re.compile(r"(?i).*(id|key|case|number|nr)s?\d*")
 
 _HEAD = """\
@@ -67,6 +69,15 @@ m = {m}                       # the number of synthetic datasets
 # regression = [{{ formula = {formula}, family = "gaussian" }}]
                             # analyses whose intervals are compared; by default the models
 
+# [audit]                   # what rows teach whoever knows no models; pages of its own (audit.html)
+# keys = ["Age", "Region"]  # what an intruder knows of a person; by default all other columns
+# sensitive = ["Income"]    # what is sought; by default what is synthesized
+# holdout = "others.csv"    # people of the same kind who are in neither file
+
+# [identification]          # could somebody pick a person's own row?
+# known = ["Age", "Region"] # what goes out as it is, and an intruder knows
+# radius = 0.1              # how near to a person's own a synthesized number must be
+
 [criteria]
 # Each limit is judged by itself; all must hold. Their numbers are for your office to choose.
 gain = 0.1                  # the most that the release may add to an intruder's probability of the
@@ -102,10 +113,17 @@ sample = "households"       # built in and simulated; yours: file = "people.csv"
 # types.Race = ["1", "2"]   # what CSV cannot say: levels in order, "category", "numeric"
 """
 
-_MODELS = """\
+_FAMILIES = fill(
+    "it. Families: " + ", ".join(family.name for family in FAMILIES),
+    width=98,
+    initial_indent="# ",
+    subsequent_indent="# ",
+)
+_MODELS = f"""\
 # The variables to synthesize, one model each, in this order. A formula may use the variables before
-# it. Families: gaussian, bernoulli, categorical, poisson. Draws that were made elsewhere (rstanarm,
-# brms, CmdStan): draws = "draws.csv" in each model, and nothing is fitted.
+{_FAMILIES}.
+# Draws that were made elsewhere (rstanarm, brms, CmdStan): draws = "draws.csv" in each model, and
+# nothing is fitted.
 """
 
 
@@ -181,6 +199,7 @@ def sample_text(file: str) -> str:
 
 def guessed_text(file: str, data: str, frame: pd.DataFrame) -> str:
     """Return a commented study file with a plan guessed from the columns of the data."""
+    frame = frame.replace([np.inf, -np.inf], np.nan)  # refused when the study runs
     guess = _Guess.of(frame)
     return "\n".join(
         [
@@ -352,22 +371,33 @@ def _guessed_models(
         return str(_in_formula(name))
 
     models, before = [], [written(name) for name in factors]
-    families = {"count": "poisson", "binary": "bernoulli", "factor": "categorical"}
     for name in targets:
         log = _wants_log(frame[name], roles[name])
         term = f"log({written(name)})" if log else written(name)
-        models.append(
-            _model(f"{term} ~ {' + '.join(before) or '1'}", families.get(roles[name], "gaussian"))
-        )
+        family = _guessed_family(frame[name], roles[name])
+        models.append(_model(f"{term} ~ {' + '.join(before) or '1'}", family))
         before.append(term)
     return models
+
+
+def _guessed_family(column: pd.Series[Any], role: str) -> str:
+    if role in ("binary", "factor"):
+        return "bernoulli" if role == "binary" else "categorical"
+    values = column.dropna().to_numpy(dtype=np.float64)
+    if role == "count":
+        overdispersed = values.var() > _OVERDISPERSED * values.mean()
+        return "negative_binomial" if overdispersed else "poisson"
+    return "beta" if values.min() > 0.0 and values.max() < 1.0 else "gaussian"
 
 
 def _wants_log(column: pd.Series[Any], role: str) -> bool:
     if role != "continuous":
         return False
     values = column.dropna().to_numpy(dtype=np.float64)
-    return bool(values.min() > 0) and float(skew(values)) > _SKEWED
+    from scipy.stats import skew  # which takes long to import
+
+    is_share = values.max() < 1.0
+    return bool(values.min() > 0) and not is_share and float(skew(values)) > _SKEWED
 
 
 def _in_formula(name: str) -> str | None:

@@ -79,6 +79,7 @@ class Confidential:
             factors=plan.factors,
             missing=missing,
         )
+        plan = Plan.of([r.given(schema.variables[r.response]) for r in plan.regressions])
         declared = _declared(release, frame, plan)
         confidential = cls.encode(plan, schema, frame, release=declared)
         _check_responses(plan, schema, confidential.columns)
@@ -216,7 +217,10 @@ def _check_responses(plan: Plan, schema: Schema, columns: Columns) -> None:
             raise DataError(f"{wanted}; it is a factor with {counted(n_levels, 'level')}.")
         n_outside = int((~regression.supports(columns[name], variable)).sum())
         if n_outside:
-            raise DataError(f"{wanted}; {counted(n_outside, 'value is', 'values are')} not.")
+            in_log = regression.parsed.transform.steps == ("log",) and (columns[name] == 0).any()
+            advice = f" 0 has no logarithm: model log1p({name}), which has." if in_log else ""
+            how_many = counted(n_outside, "value is", "values are")
+            raise DataError(f"{wanted}; {how_many} not.{advice}")
 
 
 def _record_weights(name: str, weights: Any) -> FloatArray:

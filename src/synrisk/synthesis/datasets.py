@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from synrisk.base.arrays import FloatArray
+from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.base.chunks import chunks
 from synrisk.base.errors import FitError, counted
 from synrisk.base.seeds import stream
 from synrisk.base.workers import Executor
 from synrisk.data.frames import own_copy
-from synrisk.data.schema import MISSING_LABEL, Factor, Variable, as_real_numbers, label_key
+from synrisk.data.schema import MISSING_LABEL, Columns, Factor, Variable, as_real_numbers, label_key
 from synrisk.models.plan import Regression
 from synrisk.synthesis.confidential import Confidential
 from synrisk.synthesis.variable_model import VariableModel
@@ -47,6 +47,18 @@ def synthesize(
     executor: Executor,
 ) -> list[pd.DataFrame]:
     """Return `m` synthetic datasets, with the other columns that may be released."""
+    drawn = draw_columns(confidential, models, m, seed, executor)
+    return [_frame(confidential, columns) for columns in drawn]
+
+
+def draw_columns(
+    confidential: Confidential,
+    models: Sequence[VariableModel],
+    m: int,
+    seed: int,
+    executor: Executor,
+) -> list[Columns]:
+    """Return the synthesized columns of `m` datasets, encoded."""
     draws = [
         [
             model.posterior_draw(
@@ -64,17 +76,18 @@ def synthesize(
 
     blocks = [(number, chunk) for number in range(m) for chunk in range(len(parts))]
     drawn = list(executor.map(draw, blocks))
-    datasets = []
+    datasets: list[Columns] = []
     for number in range(m):
         of_dataset = drawn[number * len(parts) : (number + 1) * len(parts)]
         for model in models:
             n_folded = sum(part.n_folded[model.regression.response] for part in of_dataset)
             _check_folded(model, n_folded, confidential.n_records, number)
-        values = {
-            name: np.concatenate([part.values[name] for part in of_dataset])
-            for name in confidential.plan.synthesized
-        }
-        datasets.append(_frame(confidential, values))
+        datasets.append(
+            {
+                name: np.concatenate([part.columns[name] for part in of_dataset])
+                for name in confidential.plan.synthesized
+            }
+        )
     return datasets
 
 
@@ -82,7 +95,7 @@ def synthesize(
 class _Drawn:
     """A chunk's synthetic values as they are released, and how many negative roots were drawn."""
 
-    values: dict[str, FloatArray]
+    columns: dict[str, Any]
     n_folded: dict[str, int]
 
 
@@ -121,8 +134,8 @@ def _draw_chunk(
                 f"Synthetic dataset {number + 1}: {name!r} is beyond what its column can hold for "
                 f"{counted(n_bad, 'row')}; check the model's formula and predictors."
             )
-        drawn.values[name] = values
         columns[name] = values.astype(np.int64) if isinstance(variable, Factor) else values
+        drawn.columns[name] = columns[name]
     return drawn
 
 
@@ -160,12 +173,12 @@ def _check_folded(model: VariableModel, n_folded: int, n_rows: int, number: int)
     warnings.warn(f"{message}, and squared all the same.", SynthesisWarning, stacklevel=4)
 
 
-def _frame(confidential: Confidential, values: dict[str, FloatArray]) -> pd.DataFrame:
+def _frame(confidential: Confidential, columns: Columns) -> pd.DataFrame:
     """Return what may go out: synthesized columns replaced, types kept, and those left as is."""
     data = confidential.data
     frame = own_copy(data.drop(columns=list(confidential.held_back)))
     gaps = confidential.schema.missing == "level"
-    for name, drawn in values.items():
+    for name, drawn in columns.items():
         variable = confidential.schema.variables[name]
         if isinstance(variable, Factor):
             frame[name] = _as_levels(frame[name], variable, drawn, gaps=gaps)
@@ -185,7 +198,7 @@ def _frame(confidential: Confidential, values: dict[str, FloatArray]) -> pd.Data
 
 
 def _as_levels(
-    original: pd.Series[Any], variable: Factor, drawn: FloatArray, *, gaps: bool
+    original: pd.Series[Any], variable: Factor, drawn: IntArray, *, gaps: bool
 ) -> pd.Series[Any]:
     """Return drawn levels as a column of the original's type, missing ones missing again."""
     dtype: Any = original.dtype
@@ -196,7 +209,7 @@ def _as_levels(
     for code, level in enumerate(variable.levels):
         gap = gaps and level == MISSING_LABEL
         labels[code] = None if gap else as_stored.get(label_key(level), level)
-    values = labels[drawn.astype(np.int64)]
+    values = labels[drawn]
     if is_categorical:
         known = pd.Categorical(values, dtype=dtype)
         return pd.Series(known, index=original.index)

@@ -72,10 +72,10 @@ def is_coarse(
     step
         0 where they are not rounded.
     """
-    places = [k for k, own in enumerate(regression.distribution.auxiliary) if own.in_response_units]
-    if not step or not places:
+    sds = regression.distribution.residual_sd(posterior.auxiliary)
+    if not step or sds is None:
         return False
-    sigma = float(np.exp(posterior.log_weights) @ posterior.auxiliary[:, places[0]])
+    sigma = float(np.exp(posterior.log_weights) @ sds)
     below, at, above = (regression.on_model_scale(values + by) for by in (-step / 2, 0.0, step / 2))
     with np.errstate(all="ignore"):
         width = np.abs(above - np.where(np.isfinite(below), below, 2.0 * at - above))

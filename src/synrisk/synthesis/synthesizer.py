@@ -6,7 +6,7 @@ import numbers
 import os
 import warnings
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -46,6 +46,11 @@ from synrisk.synthesis.draws.arviz import inference_table, is_inference
 from synrisk.synthesis.draws.draw_tables import read_draws, split_rename
 from synrisk.synthesis.fitted_model import Model, describe_models, saturation_notes
 from synrisk.synthesis.leaks import ORDER, refuse_exact, refuse_relations
+from synrisk.synthesis.predictive_checks import (
+    PredictiveCheck,
+    check_predictions,
+    misfit_notes,
+)
 from synrisk.synthesis.refits import Refits, rows_of_records
 from synrisk.synthesis.release import read_release
 from synrisk.synthesis.rounding import is_coarse, rounded, stored_step
@@ -363,7 +368,30 @@ class Synthesizer:
             for model in self.models
             if isinstance(model.regression.distribution, RoundedGaussian)
         ]
-        return (*fitted, *saturated, *rounded, *left_out)
+        misfits = misfit_notes(self._predictive_checks)
+        return (*fitted, *saturated, *misfits, *rounded, *left_out)
+
+    @property
+    def _predictive_checks(self) -> tuple[PredictiveCheck, ...]:
+        def check() -> tuple[PredictiveCheck, ...]:
+            variables, columns = self.schema.variables, self.columns
+            by_model = (
+                check_predictions(model, variables[model.response], columns)
+                for model in self.models
+            )
+            return tuple(one for found in by_model for one in found)
+
+        return self.memory.recall("predictive checks", check)
+
+    def predictive_checks(self) -> pd.DataFrame:
+        """Return whether each model gives such values as the confidential data have.
+
+        A row for each statistic of each number that is modelled: zeros, variance or skewness, the
+        ends, impossible values; of the confidential data, its mean and standard deviation over 100
+        datasets that the model draws for the same records, whether that is a misfit, and what would
+        mend it. For inside use: the ends are of single people.
+        """
+        return pd.DataFrame([asdict(one) for one in self._predictive_checks])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save plan, confidential data and draws to a NetCDF file that its owner alone can read."""

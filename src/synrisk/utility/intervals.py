@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from synrisk.base.arrays import BoolArray, FloatArray
 from synrisk.base.errors import DataError, FitError, SynriskError, SyntheticDataError, listed
@@ -256,7 +256,7 @@ def _row(
 
 
 def _interval(value: float, variance: float, df: float, level: float) -> tuple[float, float]:
-    reach = float(student.ppf(0.5 + 0.5 * level, df)) * math.sqrt(variance)
+    reach = float(stdtrit(df, 0.5 + 0.5 * level)) * math.sqrt(variance)
     return float(value - reach), float(value + reach)
 
 
@@ -293,6 +293,7 @@ def _of_regression(
     """Return each coefficient from both sides, and notes on those that a side does not give."""
     what = f"Formula {regression.formula!r}"
     variable = sides.schema.variables[regression.response]
+    regression = regression.given(variable)
     family = regression.distribution
     if not family.fits(variable):
         raise DataError(f"{what}: {regression.response!r} must be {regression.wants}.")
@@ -303,7 +304,7 @@ def _of_regression(
     scale = Scale(
         unit_of(matrix, axis=0),
         float(unit_of(regression.on_model_scale(sides.confidential[regression.response])))
-        if family.identity_link
+        if family.is_location_scale
         else 1.0,
     )
     own = estimate(sides, regression, design, sides.confidential, _OWN, scale)
@@ -312,10 +313,10 @@ def _of_regression(
         for number, columns in enumerate(sides.datasets, 1)
     ]
     known = np.isfinite(own.variances)
-    notes = []
+    public, notes = parameter_names(design, family, variable, public=True), []
     if not known.all():
         notes.append(
-            f"{what}: the confidential data do not settle {listed(_chosen(names, ~known))} "
+            f"{what}: the confidential data do not settle {listed(_chosen(public, ~known))} "
             "(an outcome that others determine); left out."
         )
     lacking = [known & ~np.isfinite(one.variances) for one in theirs]
@@ -323,14 +324,16 @@ def _of_regression(
     if numbers:
         notes.append(
             f"{what}: synthetic dataset {listed(numbers)} cannot give "
-            f"{listed(_chosen(names, np.any(lacking, axis=0)))}: a level is missing there, or a "
+            f"{listed(_chosen(public, np.any(lacking, axis=0)))}: a level is missing there, or a "
             "predictor does not vary. The overlap is 0."
         )
     return [(name, own.one(k), [of.one(k) for of in theirs]) for k, name in enumerate(names)], notes
 
 
 def _chosen(names: Sequence[str], chosen: BoolArray) -> list[str]:
-    return [name for name, one in zip(names, chosen, strict=True) if one]
+    """Return names, each once: levels that are not shown make some alike."""
+    names = names[: len(chosen)]  # without auxiliary ones
+    return list(dict.fromkeys(n for n, one in zip(names, chosen, strict=True) if one))
 
 
 @dataclass(frozen=True, repr=False)

@@ -28,7 +28,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
-from scipy.stats import ks_2samp
 
 from synrisk.base.arrays import FloatArray
 from synrisk.base.seeds import stream
@@ -160,6 +159,8 @@ def specks(scores: FloatArray, is_synthetic: npt.NDArray[np.bool_]) -> float:
     """Return the Kolmogorov–Smirnov distance between the scores of both sides."""
     # Equal rows have equal scores but for rounding, which must not part them.
     rounded = np.round(scores, 10)
+    from scipy.stats import ks_2samp  # which takes long to import
+
     return float(ks_2samp(rounded[is_synthetic], rounded[~is_synthetic], method="asymp").statistic)
 
 

@@ -7,7 +7,7 @@ else could try values of one record until the same counts come out.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from synrisk.base.errors import listed
@@ -104,6 +104,8 @@ class LimitReason(Reason):
         What records are called: "records", or "people" where somebody says that they are.
     sought
         What the intruder is after, where that is not a record's true values.
+    is_void
+        Whether it would be kept, but a check shows that limits tell nothing of the release.
     """
 
     kind = "limit"
@@ -118,6 +120,16 @@ class LimitReason(Reason):
     within: str = ""
     rows: str = CALLED
     sought: str = ""
+    is_void: bool = False
+
+    @property
+    def mark(self) -> str:
+        """What it says of the release, in a word."""
+        return "void" if self.is_void else super().mark
+
+    def as_void(self) -> LimitReason:
+        """Return it for a release of which limits tell nothing: one that is not kept stays so."""
+        return replace(self, outcome=UNJUDGED, is_void=True) if self.outcome == PASSED else self
 
     @property
     def n_evaluated(self) -> int:
@@ -131,6 +143,8 @@ class LimitReason(Reason):
 
     def sentence(self, *, sharing: bool = False) -> str:
         """Return it in words; with `sharing` whether the limit is kept, and no count."""
+        if self.is_void:
+            return f"{self._shared()[:-1]}: the limit assumes what a check rules out."
         if sharing:
             return self._shared()
         whys = "; ".join(self.undecided)

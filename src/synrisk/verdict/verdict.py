@@ -153,17 +153,14 @@ class Verdict:
         check shows that limits tell nothing; "note" for what decides nothing, or "warning" where
         it speaks against a release that passes.
         """
-        told = self._told(sharing=sharing)
-        is_void = any(reason.voids_limits for reason in told)
-        marks = [
-            "void" if is_void and isinstance(one, LimitReason) and one.mark == "kept" else one.mark
-            for one in told
-        ]
-        marked = zip(marks, (reason.sentence(sharing=sharing) for reason in told), strict=True)
+        marked = [(one.mark, one.sentence(sharing=sharing)) for one in self._told(sharing=sharing)]
         return sorted(marked, key=lambda one: _ORDER.index(one[0]))
 
     def _told(self, *, sharing: bool) -> list[Reason]:
-        return [reason for reason in self.reasons if reason.is_shared or not sharing]
+        told = [reason for reason in self.reasons if reason.is_shared or not sharing]
+        if not any(reason.voids_limits for reason in told):
+            return told
+        return [one.as_void() if isinstance(one, LimitReason) else one for one in told]
 
     def sentences(self, *, sharing: bool = False) -> list[str]:
         """Return a sentence for each reason, those that decide first.

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import synrisk as sr
+from synrisk.data import netcdf
 from synrisk.study.cli import app
 
 N = 300
@@ -112,6 +113,24 @@ def test_it_is_saved_and_loaded_whole(copied, tmp_path):
     assert loaded.notes == copied.notes
     with pytest.raises(sr.FileError):
         sr.AttributeRisk.load(tmp_path / "audit.nc")
+
+
+@pytest.mark.parametrize("changed", ["sensitive", "keys", "kept", "levels"])
+def test_a_file_of_other_columns_or_levels_is_refused(copied, tmp_path, changed):
+    """Somebody changed it and signed it anew."""
+    path = tmp_path / "audit.nc"
+    copied.save(path)
+    contents = netcdf.load(path, "an audit")
+    meta, arrays = json.loads(json.dumps(contents.meta)), dict(contents.arrays)
+    if changed == "levels":
+        of_people = meta["audit"]["people"]["values"]
+        arrays[of_people] = arrays[of_people] + 2.0
+    else:
+        names = meta["audit"][changed] or ["income"]
+        meta["audit"][changed] = ["other", *names[1:]]
+    netcdf.save(path, netcdf.Contents(contents.kind, meta, arrays, contents.table))
+    with pytest.raises(sr.FileError, match="not among its own"):
+        sr.Audit.load(path)
 
 
 def test_a_report_for_sharing_holds_no_value_of_anybody(copied, tmp_path):
@@ -286,3 +305,78 @@ def test_one_name_of_a_person_is_too_many():
 def test_a_column_that_alone_is_sought_is_named():
     verdict = sr.audit(REAL, FAKE, sensitive="rent", seed=1).verdict()
     assert "probability of the true rent" in verdict.sentences()[0]
+
+
+def test_audits_stand_side_by_side(honest, copied):
+    limit = sr.Criteria(gain=0.1)
+    found = sr.compare({"A": honest, "B": copied}, criteria=limit)
+    assert list(found.table["verdict"]) == ["passed", "failed"]
+    assert list(found.table["judged"]) == ["yes", "no"]
+    assert "repeated to the last digit" in found.table.loc["B", "why"]
+    gain = copied.records["gain"]
+    row = found.table.loc["B"]
+    assert (row["gain_max"], row["gain_q95"]) == (gain.max(), gain.quantile(0.95))
+    assert row["too_close"] == copied.records["too_close"].sum()
+    made = sr.utility(REAL, FAKE, propensity="interactions")
+    assert found.table.loc["A", "pmse_ratio"] == made.propensity["ratio"].iloc[0]
+    axes = found.plot.map()
+    axes.figure.canvas.draw()
+    assert "the most that the release adds" in axes.get_xlabel()
+    with pytest.raises(sr.OptionError, match="no synthesizer"):
+        found.plot.curve()
+    with pytest.raises(sr.OptionError, match="risk must be one of"):
+        found.plot.map(risk="log_odds_range_q95")
+
+
+def test_audits_that_ask_otherwise_are_said_to_be_no_comparison(honest):
+    other = sr.audit(REAL, FAKE, keys=["rent"], seed=1)
+    found = sr.compare({"A": honest, "B": other})
+    assert found.cautions == ("sensitive columns differ", "known columns differ")
+    assert "'B': income, region" in " ".join(found.notes)
+
+
+def test_gaps_and_levels_of_the_release_alone_are_compared_too():
+    real, fake = people(4), people(5)
+    real.iloc[::7, 0] = np.nan
+    fake.iloc[3, 2] = "Elsewhere"
+    found = sr.compare({"A": sr.audit(real, fake, seed=1), "B": sr.audit(real, people(6), seed=1)})
+    assert np.isfinite(found.table["pmse_ratio"].astype(float)).all()
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda own: {"A": own, "B": (1, FAKE)}, "compare audits with audits"),
+        (lambda own: {"A": (own, FAKE)}, "as the audit alone"),
+        (lambda own: {"A": own, 2: own}, "by name"),
+        (lambda own: {"A": own, "B": sr.audit(OTHERS, FAKE, seed=1)}, "same confidential records"),
+    ],
+)
+def test_what_cannot_be_compared_with_an_audit(honest, make, words):
+    with pytest.raises(sr.OptionError, match=words):
+        sr.compare(make(honest))
+    with pytest.raises(sr.OptionError, match="not for audits"):
+        sr.compare({"A": honest}, risk={"tolerance": 0.1})
+
+
+def test_saved_audits_are_compared_by_a_command(honest, copied, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "one").mkdir()
+    honest.save("one/audit.nc")
+    copied.save("two.nc")
+    run = CliRunner().invoke
+    done = run(app, ["compare", "one", "two.nc"])
+    assert done.exit_code == 0, done.output
+    lines = done.output.splitlines()
+    assert lines[1].startswith("one")
+    assert lines[1].rstrip().endswith("passed")
+    assert lines[2].rstrip().endswith("failed")
+    assert "Too close: In dataset 2" in done.output
+    for names, words in (
+        (["one"], "two audits or more"),
+        (["one", "one"], "named twice"),
+        (["one", "."], "holds no audit.nc"),
+    ):
+        wrong = run(app, ["compare", *names])
+        assert wrong.exit_code == 2
+        assert words in wrong.stderr

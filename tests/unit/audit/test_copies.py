@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from synrisk.audit.copies import FALSE_ALARMS, copies, false_discoveries
+from synrisk.audit.copies import FALSE_ALARMS, _counted, copies, false_discoveries
 from synrisk.audit.two_files import read_two_files
+from synrisk.risk.neighbours import Nearness
 
 
 def people(n, seed):
@@ -74,7 +75,36 @@ def test_copies_with_a_little_noise_are_found():
         made[name] *= np.exp(0.005 * rng.normal(size=len(made)))
     found = compared(real, made)
     assert found.is_too_close
-    assert [one.way for one in found.found] == ["nearest"]
+    assert [one.way for one in found.found] == ["nearest", "moved"]
+
+
+def near_pairs(seed, n_pairs, n=400):
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(n, 2))
+    points[:n_pairs] = points[n_pairs : 2 * n_pairs] + 1e-3 * rng.normal(size=(n_pairs, 2))
+    return pd.DataFrame(points, columns=["a", "b"])
+
+
+def test_near_pairs_among_people_do_not_silence_the_check():
+    real, rng = near_pairs(1, 15), np.random.default_rng(2)
+    assert not compared(real, near_pairs(3, 15)).is_too_close
+    made = near_pairs(4, 0)
+    made.iloc[:60] = real.iloc[100:160].to_numpy() + 3e-3 * rng.normal(size=(60, 2))
+    found = compared(real, made)
+    assert found.is_too_close
+    nearest = next(one for one in found.compared if one.way == "nearest")
+    assert nearest.p < FALSE_ALARMS / len(found.compared)
+    assert nearest.found > 4 * nearest.expected
+
+
+def test_as_many_near_pairs_in_the_release_are_no_copies():
+    own, theirs = (
+        Nearness(np.where(np.arange(400) < 40, 1e-4, 0.5), np.arange(400), np.arange(400))
+        for _ in range(2)
+    )
+    assert _counted(theirs, own, 1).p > 0.1
+    none = own._replace(p=np.full(400, 0.5))
+    assert _counted(theirs, none, 1).p < 1e-12
 
 
 def test_people_who_are_near_each_other_anyway_are_no_copies():

@@ -27,15 +27,19 @@ from synrisk.core.likelihood import (
 )
 from synrisk.core.summary import TIE, summarise
 from synrisk.data.schema import Factor, Numeric
-from synrisk.models.families import FAMILIES
+from synrisk.models import families
 from synrisk.models.posterior import Posterior
 
+FAMILIES = [known.given(Factor("y", ("a", "b", "c"))) for known in families.FAMILIES]
 RESPONSES = {
     "gaussian": (Numeric("y"), [-1.0, 0.3, 2.0]),
     "bernoulli": (Numeric("y"), [0.0, 1.0]),
     "categorical": (Factor("y", ("a", "b", "c")), [0.0, 1.0, 2.0]),
     "poisson": (Numeric("y"), [0.0, 2.0, 5.0]),
     "rounded_gaussian": (Numeric("y"), [-1.0, 0.0, 2.0]),
+    **dict.fromkeys(("gamma", "lognormal", "student_t", "beta"), (Numeric("y"), [-1.0, 0.3, 2.0])),
+    "ordered_logit": (Factor("y", ("a", "b", "c"), True), [0.0, 1.0, 2.0]),
+    "negative_binomial": (Numeric("y"), [0.0, 2.0, 5.0]),
 }
 every = pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.name)
 
@@ -61,7 +65,7 @@ def even_guesses(rng, family, n, size):
     """Evenly spaced, up or down; of a factor, all its levels."""
     if family.makes_factor or family.name == "bernoulli":
         return some_guesses(rng, family, n, size)
-    if family.name == "poisson":
+    if not family.is_continuous and family.least == 0.0:
         return np.tile(np.arange(float(size)), (n, 1))
     low, width = rng.normal(size=(n, 1)), rng.uniform(-3.0, 3.0, (n, 1))
     return low + width * np.linspace(0.0, 1.0, size)

@@ -33,14 +33,18 @@ def test_a_family_draws_the_same_from_many_streams_row_by_row(family, level):
     eta = level + 0.3 * rng.normal(size=(N_ROWS, n_predictors))
     auxiliary = np.full((N_ROWS, len(family.auxiliary)), 1.7)
     streams = Streams.of(SEEDS, "synthesis", 0, "y")
-    by_row = [
-        streams.draw(
-            family,
-            np.repeat(eta[[row]], len(SEEDS), axis=0),
-            np.repeat(auxiliary[[row]], len(SEEDS), axis=0),
-        )
-        for row in range(N_ROWS)
-    ]
+    by_row, once_more = (
+        [
+            drawn_from.draw(
+                family,
+                np.repeat(eta[[row]], len(SEEDS), axis=0),
+                np.repeat(auxiliary[[row]], len(SEEDS), axis=0),
+            )
+            for row in range(N_ROWS)
+        ]
+        for drawn_from in (streams, streams.again())
+    )
+    np.testing.assert_array_equal(once_more, by_row)
     for k, seed in enumerate(SEEDS):
         single = family.draw(eta, auxiliary, stream(int(seed), "synthesis", variable="y"))
         # The ziggurat's tables are worked out anew, to their last digits.

@@ -1,4 +1,5 @@
 import gzip
+import re
 
 import numpy as np
 import pandas as pd
@@ -75,11 +76,12 @@ def test_a_byte_order_mark_is_not_part_of_the_name(tmp_path):
     ("name", "content", "why"),
     [
         ("t.csv", b"", "empty"),
-        ("t.csv", b"a;b\n1;2\n", "';'"),
+        ("t.csv", b"a;b\n1;2;3\n", "';'"),
         ("t.csv", b"a,a\n1,2\n", "more than one column is called a"),
         ("t.csv", b"a,b\n1,2\n1,2,3,4\n", "2 columns"),
-        ("t.csv", b"a,b\n\xff\xfe,2\n", "UTF-8"),
-        ("t.csv", b"\xff\xfea,b\n1,2\n", "UTF-8"),
+        ("t.csv", b"a,b\n\xff\x01,2\n", "UTF-8"),
+        ("t.csv", b"\xff\xfea,b\n1,2\n", "a single line"),  # in UTF-16, of a few letters
+        ("t.csv", b"\xff\xfea\x00,\x00b", "UTF-16"),
         ("t.csv.gz", b"not gzip", "cannot be unpacked; is it whole"),
         ("t.csv.gz", gzip.compress(b"a,b\n1,2\n" * 99, mtime=0)[:30], "cannot be unpacked"),
         ("t.parquet", b"PAR1 and no more", "is it whole"),
@@ -114,3 +116,22 @@ def test_data_in_place_of_a_path_are_not_shown(text):
         read_table(text, "The confidential data")
     assert "98719" not in str(caught.value)
     assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    ("frame", "where"),
+    [
+        (pd.DataFrame([[1.0, 2.0]], columns=pd.Index(["x", "a\ud800"], dtype=object)), "column 2"),
+        (pd.DataFrame({"g": pd.Series(["p", "q\udfff"], dtype=object)}), "column 'g'"),
+        (
+            pd.DataFrame({"g": pd.Categorical.from_codes([0], pd.Index(["\ud800"], dtype=object))}),
+            "column 'g'",
+        ),
+    ],
+    ids=["name", "text", "level"],
+)
+def test_what_is_no_unicode_text_is_refused_and_not_shown(frame, where):
+    """Any library that is asked for it later would raise, with the text in the message."""
+    with pytest.raises(DataError, match=where) as caught:
+        read_table(frame, "The confidential data")
+    assert not re.search("[\ud800-\udfff]", str(caught.value))

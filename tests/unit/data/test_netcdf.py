@@ -326,6 +326,7 @@ def test_a_link_keeps_pointing_to_the_file(tmp_path):
         (("risk", "prior", "kind"), "zzz"),
         (("risk", "grids"), None),
         (("risk", "notes"), [1]),
+        (("risk", "question", "tolerances"), {}),
     ],
 )
 def test_a_file_that_was_changed_by_somebody_who_signs_it_anew_is_a_file_error(

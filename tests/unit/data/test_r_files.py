@@ -239,7 +239,6 @@ def test_rows_keep_the_names_that_r_gave_them():
         ("array_no_names.rds", "not called chain"),
         ("whole_stanreg.rds", r"class stanreg.*as_draws_df\(as\.array\(fit\)\)"),
         ("whole_brmsfit.rds", r"class brmsfit.*as_draws_df\(fit\)"),
-        ("linear_csv2.csv", "write.csv, not write.csv2"),
     ],
 )
 def test_what_is_no_table_is_refused(file, why):

@@ -92,6 +92,7 @@ def test_other_packers_whose_files_are_damaged(tmp_path, packer):
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
+@pytest.mark.filterwarnings("ignore::synrisk.FileWarning")
 def test_what_chance_does_to_a_file_is_read_or_refused(tmp_path, name, content):
     path = tmp_path / name
     n_refused = 0

@@ -6,7 +6,7 @@ import secrets
 import numpy as np
 import pandas as pd
 import pytest
-from helpers.families import NegativeBinomial
+from helpers.families import Overdispersed
 from helpers.secret import SECRET
 
 import synrisk as sr
@@ -118,8 +118,8 @@ def test_it_is_found_for_draws_that_were_made_elsewhere():
 
 
 def test_it_is_found_for_a_family_with_draws_of_its_own(monkeypatch):
-    monkeypatch.setattr(families, "FAMILIES", (*families.FAMILIES, NegativeBinomial()))
-    synthesizer = fitted([("count ~ x", "negative_binomial")], n=100)
+    monkeypatch.setattr(families, "FAMILIES", (*families.FAMILIES, Overdispersed()))
+    synthesizer = fitted([("count ~ x", "overdispersed")], n=100)
     assert guessed(synthesizer, synthesizer.synthesize(seed=42)) == [True]
     assert guessed(synthesizer, synthesizer.synthesize(seed=SECRET)) == [False]
 
@@ -204,3 +204,23 @@ def test_the_lists_hold_what_people_choose_and_no_secret():
     assert others <= set(long)
     assert len(long) <= 200_000  # a tenth of a second
     assert secrets.randbits(128) not in long.tolist()
+
+
+@pytest.mark.parametrize(
+    ("formula", "family"),
+    [
+        ("amount ~ x", "gamma"),
+        ("amount ~ x", "lognormal"),
+        ("share ~ x", "beta"),
+        ("y ~ x", "student_t"),
+        ("count ~ x", "negative_binomial"),
+    ],
+)
+def test_it_is_found_for_every_family_among_all_seeds(formula, family):
+    rng = np.random.default_rng(1)
+    people = data().assign(amount=lambda rows: np.exp(rows["x"] + rng.normal(size=len(rows))))
+    people["share"] = rng.beta(2.0, 3.0, len(people))
+    used = people[["x", formula.split()[0]]]
+    synthesizer = sr.fit(sr.Regression(formula, family), used, seed=1)
+    assert guessed(synthesizer, synthesizer.synthesize(seed=54321)) == [True]
+    assert guessed(synthesizer, synthesizer.synthesize(seed=SECRET)) == [False]

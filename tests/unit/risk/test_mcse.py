@@ -92,7 +92,7 @@ ERRORS = ["mcse", "mcse_k", "mcse_r", "mcse_o"]
 
 @pytest.mark.parametrize(
     ("estimator", "n_fitted", "n_draws", "n_rows", "m"),
-    [("stacked", 14, 14, 30, 1), ("stacked", 15, 15, 30, 2), ("importance", 400, 120, 8, 2)],
+    [("stacked", 14, 14, 30, 1), ("stacked", 15, 15, 30, 2), ("importance", 400, 96, 5, 2)],
 )
 def test_standard_errors_are_those_of_the_formula(estimator, n_fitted, n_draws, n_rows, m):
     """A chain and a fork: the joint probability and each marginal one.
@@ -133,7 +133,7 @@ def test_standard_errors_of_importance_sampling_are_those_of_the_formula():
         release,
         estimator="importance",
         records=[0, 7, 21],
-        n_draws=120,
+        n_draws=96,
         question="paper",
     )
     assert risk._evaluation.estimates[0].release_ess.min() > 20

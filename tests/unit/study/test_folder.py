@@ -11,6 +11,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from helpers.races import KINDS, Arena, can_race, write_results
 from helpers.studies import as_json
 
 import synrisk as sr
@@ -421,6 +422,18 @@ def test_a_folder_that_is_put_in_the_place_of_the_hidden_one_gets_nothing_that_c
     finally:
         os.umask(before)
     assert not (tmp_path / "out" / "one.csv").exists()
+    if sys.platform == "linux":
+        assert names(theirs) == names(tmp_path / "out" / "away") == []
+
+
+@pytest.mark.skipif(not can_race(), reason="no two names are exchanged at once here")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_process_that_swaps_links_in_gets_nothing_written_or_deleted_elsewhere(tmp_path, kind):
+    arena = Arena(tmp_path)
+    came = [arena.race(kind, write_results) for _ in range(30)]
+    arena.close()
+    assert [problem for _, problems in came for problem in problems] == []
+    assert any(how in ("taken", "refused") for how, _ in came)  # names were exchanged meanwhile
 
 
 @POSIX

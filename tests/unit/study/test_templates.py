@@ -61,6 +61,12 @@ def test_models_suit_the_columns(names, expected):
     assert models(guessed(*names)) == expected
 
 
+def test_a_column_with_an_infinite_value_is_a_number_all_the_same():
+    height = np.where(np.arange(N) == 3, np.inf, COLUMNS["height"])
+    study = guessed("money", "kids", height=height)
+    assert "height ~ " in " ".join(formula for formula, _ in models(study))
+
+
 def test_ids_texts_and_twins_are_left_out():
     study = guessed("person_id", "name", "money", "height", log_money=np.log(COLUMNS["money"]))
     assert study["data"]["id"] == "person_id"

@@ -345,6 +345,22 @@ class TestIntervals:
         assert table["overlap"].isna().tolist() == [False, False, True]
         assert any("do not settle g[T.c]" in note for note in found.notes)
 
+    @pytest.mark.parametrize("formula", ["b ~ g", "g ~ b"])
+    def test_levels_that_nobody_declared_stand_in_no_note(self, formula):
+        own, release = (
+            sample(300, seed).assign(
+                b=lambda d: (d["y"] > 2.0).astype(int), g=lambda d: d["g"].astype(str) + "-secret"
+            )
+            for seed in (1, 2)
+        )
+        own.loc[own["g"] == "c-secret", "b"] = 0
+        family = "bernoulli" if formula == "b ~ g" else "categorical"
+        analysis = sr.Regression(formula, family=family)
+        found = sr.utility(own, release, regressions=analysis, propensity="main")
+        shown = "g[*]" if formula == "b ~ g" else "*:b"
+        assert any(f"do not settle {shown} (" in note for note in found.notes)
+        assert "secret" not in "".join(found.notes)
+
     def test_a_ruined_release_scores_worse(self):
         own = sample(400, 1)
         analyses = [sr.Regression("y ~ x + g"), sr.Regression("g ~ 1", family="categorical")]

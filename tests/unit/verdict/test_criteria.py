@@ -325,7 +325,17 @@ def test_each_reason_is_marked_by_itself():
 def test_limits_are_void_where_a_check_failed(bad):
     judged = verdict(measures([0.15] * 20), bad, gain=0.1)
     for sharing in (False, True):
-        assert [mark for mark, _ in judged.marked(sharing=sharing)] == ["failed", "void"]
+        marked = judged.marked(sharing=sharing)
+        assert [mark for mark, _ in marked] == ["failed", "void"]
+        assert marked[1][1] == (
+            "Whether for some records the release raises an intruder's probability of the true "
+            "values by more than 10 percentage points cannot be said: the limit assumes what a "
+            "check rules out."
+        )
+        (limit,) = (
+            one for one in judged.to_json(sharing=sharing)["reasons"] if one["kind"] == "limit"
+        )
+        assert limit["outcome"] == "cannot be judged"
     exceeded = verdict(measures([0.3] * 20), bad, gain=0.1)
     assert [mark for mark, _ in exceeded.marked()] == ["failed", "failed"]
 

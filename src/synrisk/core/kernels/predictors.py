@@ -6,7 +6,6 @@ their modules, not in closures: numba's cache knows a closure by what is pickled
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from numba import njit
@@ -14,14 +13,14 @@ from numba.extending import register_jitable
 
 from synrisk.core.kernels.signatures import FAST
 from synrisk.core.kernels.simd import N_LANES, eight_draws, store
-from synrisk.models.families import Family
+from synrisk.models.families import Compiled
 
 
-def compiled(family: Family) -> tuple[Callable[..., float], Callable[..., float]]:
+def compiled(functions: Compiled) -> Compiled:
     """Return a family's functions, made known to numba."""
-    for function in family.compiled:
+    for function in functions:
         register_jitable(fastmath=FAST)(function)
-    return family.compiled
+    return functions
 
 
 @njit(inline="always", error_model="numpy")

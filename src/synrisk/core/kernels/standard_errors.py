@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
+from synrisk.core.kernels import plain
 from synrisk.core.kernels.compiling import as_kernel
 from synrisk.core.kernels.digest import sources_digest
 from synrisk.core.kernels.exp_log import (
@@ -49,7 +50,7 @@ from synrisk.core.kernels.signatures import (
     Draws,
 )
 from synrisk.core.kernels.simd import N_LANES, broadcast, load, store
-from synrisk.models.families import Family
+from synrisk.models.families import Compiled, Family
 
 _LEAST_LOG = -690.0  # of a weight against the largest
 _EVEN = 0.98  # effective share of weights that leave the tail of what they multiply as it is
@@ -58,8 +59,14 @@ _EVEN = 0.98  # effective share of weights that leave the tail of what they mult
 @cache
 def error_kernel(family: Family) -> Callable[..., None]:
     """Return the kernel of a family, compiled or from numba's cache."""
-    varying, base = compiled(family)
-    kernel: Callable[..., None] = _make_errors(varying, base, sources_digest(family.compiled))
+    if family.compiled is None:
+        return plain.errors(family, _errors_of(plain.LISTED))
+    return _errors_of(family.compiled)
+
+
+@cache
+def _errors_of(functions: Compiled) -> Callable[..., None]:
+    kernel: Callable[..., None] = _make_errors(*compiled(functions), sources_digest(functions))
     return kernel
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
+from synrisk.core.kernels import plain
 from synrisk.core.kernels.compiling import as_kernel
 from synrisk.core.kernels.digest import sources_digest
 from synrisk.core.kernels.even_grid import even_sums, no_even_sums
@@ -35,15 +36,19 @@ def reduce_kernel(family: Family) -> Callable[..., None]:
     For every cell; the log weights of earlier models are added where given. Compiled, or from
     numba's cache.
     """
+    if family.compiled is None:
+        return plain.reduce(family)
     even = even_sums if family.is_quadratic else no_even_sums
-    kernel: Callable[..., None] = _make_reduce(even, *compiled(family), _digest(family))
+    kernel: Callable[..., None] = _make_reduce(even, *compiled(family.compiled), _digest(family))
     return kernel
 
 
 @cache
 def accumulate_kernel(family: Family) -> Callable[..., None]:
     """Return the kernel that writes a model's log weights, added to those of earlier ones."""
-    kernel: Callable[..., None] = _make_accumulate(*compiled(family), _digest(family))
+    if family.compiled is None:
+        return plain.accumulate(family)
+    kernel: Callable[..., None] = _make_accumulate(*compiled(family.compiled), _digest(family))
     return kernel
 
 
@@ -54,12 +59,14 @@ def release_kernel(family: Family) -> Callable[..., None]:
     Less the largest: the difference is small for every draw that matters, so its sum keeps its
     digits, and what no draw changes cancels.
     """
-    kernel: Callable[..., None] = _make_release(*compiled(family), _digest(family))
+    if family.compiled is None:
+        return plain.release(family)
+    kernel: Callable[..., None] = _make_release(*compiled(family.compiled), _digest(family))
     return kernel
 
 
 def _digest(family: Family) -> str:
-    return sources_digest(family.compiled)
+    return sources_digest(family.compiled or ())
 
 
 @njit(fastmath=FAST, error_model="numpy")

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from synrisk.base.errors import OptionError, got, listed, nearest
 from synrisk.models.families.bernoulli import Bernoulli
+from synrisk.models.families.beta import Beta
 from synrisk.models.families.categorical import Categorical
-from synrisk.models.families.family import Auxiliary, Family
+from synrisk.models.families.family import Auxiliary, Compiled, Family
+from synrisk.models.families.gamma import Gamma
 from synrisk.models.families.gaussian import Gaussian
+from synrisk.models.families.lognormal import LogNormal
+from synrisk.models.families.negative_binomial import NegativeBinomial
+from synrisk.models.families.ordered_logit import OrderedLogit
 from synrisk.models.families.poisson import Poisson
 from synrisk.models.families.rounded_gaussian import RoundedGaussian
+from synrisk.models.families.student_t import StudentT
 
 FAMILIES: tuple[Family, ...] = (
     Gaussian(),
@@ -16,17 +22,30 @@ FAMILIES: tuple[Family, ...] = (
     Categorical(),
     Poisson(),
     RoundedGaussian(),
+    NegativeBinomial(),
+    Gamma(),
+    LogNormal(),
+    StudentT(),
+    Beta(),
+    OrderedLogit(),
 )
 
 __all__ = [
     "FAMILIES",
     "Auxiliary",
     "Bernoulli",
+    "Beta",
     "Categorical",
+    "Compiled",
     "Family",
+    "Gamma",
     "Gaussian",
+    "LogNormal",
+    "NegativeBinomial",
+    "OrderedLogit",
     "Poisson",
     "RoundedGaussian",
+    "StudentT",
     "family",
     "is_registered",
 ]

@@ -13,13 +13,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from synrisk.base.arrays import BoolArray, FloatArray
 from synrisk.data.schema import Factor, Variable
+
+# See `Family.compiled`.
+Compiled: TypeAlias = tuple[Callable[..., Any], Callable[..., Any]]
 
 
 @dataclass(frozen=True)
@@ -35,14 +39,26 @@ class Auxiliary:
     prior_mean
         Of the default prior, in standard deviations of the response or as it is; the search for
         the posterior mode begins there.
+    in_inverse_squares
+        Whether it says how narrow the response is: its default prior is scaled to one over the
+        response's variance on the model's scale.
+    aliases
+        What rstanarm and others call it in tables of draws.
+    in_bambi
+        What Bambi calls it, where that is another name: one that may mean another thing elsewhere.
     """
 
     name: str
     in_response_units: bool = False
     prior_mean: float = 1.0
+    in_inverse_squares: bool = False
+    aliases: tuple[str, ...] = ()
+    in_bambi: str = ""
 
     def default_mean(self, spread: float) -> float:
         """Return the default prior's mean, for a response of standard deviation `spread`."""
+        if self.in_inverse_squares:
+            return self.prior_mean / spread**2
         return self.prior_mean * spread if self.in_response_units else self.prior_mean
 
 
@@ -64,13 +80,17 @@ class Family(ABC):
     is_ordered: ClassVar[bool] = True  # |guess − truth| means something
     least: ClassVar[float] = 0.0  # the smallest value of one that is not continuous
     wants: ClassVar[str]  # what a response must be, for messages
-    # The log density once more, for the kernels that numba compiles: two plain functions whose
-    # difference it is,
+    # "log" or "logit": the density is that of this function of the response, whose scale is the
+    # model's, as if the formula had it.
+    transform: ClassVar[str] = ""
+    # The log density once more, for kernels of its own that numba compiles; without them those of
+    # NumPy are taken, which are fast where much of the work is not for every guess. Two plain
+    # functions whose difference it is,
     #   varying(y, eta, cell, h, parameters), for every guess y
     #   base(eta, cell, h, parameters), what does not depend on y, once a cell and draw
     # with eta[cell, predictor, draw] and parameters[parameter, draw] of `kernel_parameters`. Terms
     # of y alone (log y!) may be left out: they are the same at every draw and cancel.
-    compiled: ClassVar[tuple[Callable[..., float], Callable[..., float]]]
+    compiled: ClassVar[Compiled | None] = None
 
     @property
     def grid_step(self) -> float:
@@ -90,6 +110,11 @@ class Family(ABC):
         """The names of the auxiliary parameters."""
         return tuple(parameter.name for parameter in self.auxiliary)
 
+    @property
+    def is_location_scale(self) -> bool:
+        """Whether a response in other units has the same distribution, its parameters in these."""
+        return self.identity_link and any(own.in_response_units for own in self.auxiliary)
+
     def events(self, y: FloatArray) -> tuple[BoolArray, ...]:
         """Return sets of records that must not be absent where a predictor's level is present.
 
@@ -101,6 +126,14 @@ class Family(ABC):
     def log_base(self, y: FloatArray) -> FloatArray:
         """Return what `log_density` has beyond ``compiled``: terms of y alone."""
         return np.zeros(np.shape(y))
+
+    def given(self, response: Variable) -> Family:
+        """Return the family of this response: its parameters may depend on the levels."""
+        return self
+
+    def from_elsewhere(self, draws: pd.DataFrame) -> pd.DataFrame:
+        """Return draws of other packages with this family's parameters in place of theirs."""
+        return draws
 
     def n_predictors(self, response: Variable) -> int:
         """Return the number of linear predictors for a response."""
@@ -121,6 +154,20 @@ class Family(ABC):
     def kernel_parameters(self, auxiliary: FloatArray) -> FloatArray:
         """Return what the kernels need of the auxiliary parameters, ``(parameter, draw)``."""
         return np.ascontiguousarray(auxiliary.T)
+
+    def residual_sd(self, auxiliary: FloatArray) -> FloatArray | None:
+        """Return about the standard deviation of a response given its predictors.
+
+        On the model's scale; None where no auxiliary parameter says so.
+        """
+        for k, own in enumerate(self.auxiliary):
+            if own.in_response_units:
+                return np.asarray(auxiliary[..., k])
+        return None
+
+    def cdf(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray | None:
+        """Return the probability of values up to `y`; None where it is not known."""
+        return None
 
     @abstractmethod
     def supports(self, y: FloatArray, response: Variable) -> BoolArray:

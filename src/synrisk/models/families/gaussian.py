@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtr
 
 from synrisk.base.arrays import BoolArray, FloatArray
 from synrisk.data.schema import Variable
@@ -53,6 +54,10 @@ class Gaussian(Family):
         sigma = auxiliary[..., 0]
         z = (y - eta[..., 0]) / sigma
         return -0.5 * z * z - np.log(sigma) - _HALF_LOG_TWO_PI
+
+    def cdf(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
+        """Φ((y − eta)/sigma)."""
+        return np.asarray(ndtr((y - eta[..., 0]) / auxiliary[..., 0]))
 
     def score(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
         """z/sigma and z² − 1, where z = (y − eta)/sigma."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln
+from scipy.special import gammaln, pdtr
 
 from synrisk.base.arrays import BoolArray, FloatArray
 from synrisk.data.schema import Variable
@@ -54,6 +54,10 @@ class Poisson(Family):
         """
         rate = np.exp(np.minimum(eta[..., 0], _LARGEST_LOG_RATE))
         return y * eta[..., 0] - rate - gammaln(y + 1.0)
+
+    def cdf(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
+        """Of counts up to y."""
+        return np.where(y < 0, 0.0, pdtr(np.maximum(y, 0.0), np.exp(eta[..., 0])))
 
     def score(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
         """Y minus its mean."""

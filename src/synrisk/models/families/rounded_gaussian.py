@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import log_ndtr
+from scipy.special import log_ndtr, ndtr
 
 from synrisk.base.arrays import BoolArray, FloatArray
 from synrisk.base.errors import OptionError
@@ -93,6 +93,10 @@ class RoundedGaussian(Family):
     def log_density(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
         """Return log(Φ(b) − Φ(a)), the ends of what is rounded to y standardised."""
         return self._ends(y, eta, auxiliary)[2]
+
+    def cdf(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
+        """Φ((y − eta)/sigma), of values before they are rounded."""
+        return np.asarray(ndtr((y - eta[..., 0]) / auxiliary[..., 0]))
 
     def score(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
         """(φ(a) − φ(b))/(sigma P) and (a φ(a) − b φ(b))/P, of the probability P."""

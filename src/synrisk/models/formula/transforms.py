@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+from scipy.special import expit, logit
 
 from synrisk.base.arrays import FloatArray
 from synrisk.models.formula.expressions import (
@@ -36,6 +37,7 @@ _FUNCTIONS: dict[str, tuple[_Map, _Map, _Map]] = {
     "log1p": (np.log1p, np.expm1, lambda v: -np.log1p(v)),
     "log2": (np.log2, np.exp2, lambda v: -np.log(v) - np.log(np.log(2.0))),
     "log10": (np.log10, lambda v: np.asarray(10.0**v), lambda v: -np.log(v) - np.log(np.log(10.0))),
+    "logit": (logit, expit, lambda v: -np.log(v) - np.log1p(-v)),
     "sqrt": (np.sqrt, _square, lambda v: -0.5 * np.log(v) - np.log(2.0)),
 }
 FUNCTIONS = tuple(_FUNCTIONS)

@@ -67,7 +67,7 @@ class Tolerance:
 
     def of(self, target: Target) -> FloatArray:
         """Return how far from each record's truth a value may be, in the variable's own units."""
-        if not target.family.is_ordered:
+        if not target.family.is_ordered or target.family.is_classification:
             return np.zeros(len(target.truth))
         return self.reach(target.truth, target.everybody, target.spread, is_whole=target.is_whole)
 

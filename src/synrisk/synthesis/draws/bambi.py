@@ -18,6 +18,7 @@ import pandas as pd
 from synrisk.base.arrays import FloatArray
 from synrisk.base.errors import DataError, DrawsError, OptionError, counted, listed
 from synrisk.data.schema import Factor, LevelsOfData, Variable, label_key
+from synrisk.models.families import Family
 from synrisk.models.plan import Regression
 from synrisk.synthesis.draws.arviz import (
     chain_columns,
@@ -31,6 +32,10 @@ _LINKS = {
     "bernoulli": "logit",
     "categorical": "softmax",
     "poisson": "log",
+    "negativebinomial": "log",
+    "gamma": "log",
+    "t": "identity",
+    "beta": "logit",
 }
 _SAME = 1e-8  # of a column's size, between two ways to compute it
 
@@ -135,7 +140,7 @@ def _read(model: Any, fit: Any) -> FromBambi:
             types[regression.response] = LevelsOfData([*others, response.success])
     common = model.components[parent].design.common
     design = common.as_dataframe()
-    draws = _draws(common, fit, what)
+    draws = _draws(common, fit, regression.distribution, what)
     values = np.asarray(response.data, dtype=np.float64)
     _check_observed(observed_values(fit), response.name, values, what)
     levels = tuple(map(label_key, response.levels)) if family == "categorical" else ()
@@ -176,7 +181,8 @@ def check_response(read: FromBambi, values: FloatArray, variable: Variable, what
         known = [label_key(level) for level in variable.levels]
         places = np.array([known.index(one) if one in known else -1 for one in read.levels])
         theirs = places[theirs.astype(np.int64)].astype(np.float64)
-    if not _are_same(theirs, read.regression.on_model_scale(values)):
+    own = read.regression.parsed.transform.apply(np.asarray(values, dtype=np.float64))
+    if not _are_same(theirs, own):
         raise DrawsError(
             f"{what}: Bambi fitted it to other values of {read.regression.response!r} than the "
             "confidential data have. Give the rows that Bambi fitted it to, in the same order; of "
@@ -184,7 +190,7 @@ def check_response(read: FromBambi, values: FloatArray, variable: Variable, what
         )
 
 
-def _draws(common: Any, fit: Any, what: str) -> pd.DataFrame:
+def _draws(common: Any, fit: Any, family: Family, what: str) -> pd.DataFrame:
     """Return the draws, called as the design's columns are, for a level of the response ``[…]``."""
     group = posterior_group(fit, what)
     columns: dict[str, Any] = {}
@@ -193,8 +199,10 @@ def _draws(common: Any, fit: Any, what: str) -> pd.DataFrame:
         raise DrawsError(f"{what}: the posterior lacks {listed(absent)}.")
     for name, term in common.terms.items():
         columns |= _draws_of_term(group, name, term.labels, what)
-    if "sigma" in group.data_vars:
-        columns["sigma"] = group["sigma"].transpose("chain", "draw").to_numpy().ravel()
+    for own in family.auxiliary:
+        theirs = own.in_bambi or own.name
+        if theirs in group.data_vars:
+            columns[own.name] = group[theirs].transpose("chain", "draw").to_numpy().ravel()
     return pd.DataFrame(columns | chain_columns(group))
 
 

@@ -36,7 +36,8 @@ BOOKKEEPING = (
     ".chain", ".iteration", ".draw", "Unnamed: 0", "rownames",  # posterior, write.csv
     "chain__", "iter__", "draw__",  # CmdStanPy
 )  # fmt: skip
-BOOKKEEPING_PATTERN = r"prior_(Intercept|b|b_.*|sigma.*)"  # brms' draws from the prior
+# brms' draws from the prior
+BOOKKEEPING_PATTERN = r"prior_(Intercept.*|b|b_.*|sigma.*|shape|nu|phi|hu|zi)"
 BOOKKEEPING_COUNTERS = ("chain", "iteration", "draw", "CHAIN", "ITER", "X")  # CHAIN, ITER: coda
 # Of these, the ones that tell a draw's chain, and its place there: the first that a table has.
 CHAIN_COLUMNS = (".chain", "chain__", "chain", "CHAIN")
@@ -86,6 +87,7 @@ def read_draws(
     table = table.rename(columns=dict(rename))
     if not table.columns.is_unique:
         raise DrawsError(f"{what}: rename= gives two columns the same name.")
+    table = family.from_elsewhere(table)
     spellings = Spellings(family, response, design, data_columns, _OTHERS)
     matched, left_over = spellings.match([str(name) for name in table.columns], what)
     weights = _take_weights(table, left_over, data_columns, what)

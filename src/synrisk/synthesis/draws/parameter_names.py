@@ -71,10 +71,12 @@ class Spellings:
     ) -> None:
         self._data_columns = data_columns
         self._harmless = {
-            *_INTERCEPTS, "alpha", *family.auxiliary_names, *data_columns, *others
+            *_INTERCEPTS, "alpha", *family.auxiliary_names, *data_columns, *others,
+            *(name for own in family.auxiliary for name in own.aliases),
         }  # fmt: skip
         self._columns = design.columns
         self._auxiliary = family.auxiliary_names
+        self._auxiliary_aliases = [(own.name, *own.aliases) for own in family.auxiliary]
         self._response = response
         by_level = isinstance(response, Factor) and bool(family.predictor_levels(response))
         self._levels: list[Label] = (
@@ -185,8 +187,8 @@ class Spellings:
             return shown, False
         found: set[Parameter] = set()
         by_brms = False
-        for k, auxiliary in enumerate(self._auxiliary):
-            if name in (auxiliary, f"{self._response.name}_{auxiliary}"):
+        for k, known in enumerate(self._auxiliary_aliases):
+            if name.removeprefix(f"{self._response.name}_") in known or name in known:
                 found.add(Parameter(-1, k))
         for code, base, style in self._split(name):
             if order and style in _ORDERS and style != order:

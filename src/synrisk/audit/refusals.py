@@ -1,0 +1,232 @@
+"""What two files cannot be compared by: each mistake refused with what to do."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from synrisk.audit.compared_files import Files, Numbers, bits
+from synrisk.base.errors import (
+    DataError,
+    DisclosureError,
+    OptionError,
+    SyntheticDataError,
+    counted,
+    listed,
+    nearest,
+)
+from synrisk.data.schema import Factor, label_key
+from synrisk.risk.neighbours import common_cells
+from synrisk.synthesis.identifiers import is_row_counter
+
+CONFIDENTIAL, HELD_OUT = "The confidential data", "The held-out data"  # in messages
+LEAST_RECORDS = 20
+_MOST_SHARED = 0.5  # of held-out people who are in the confidential file too
+_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}\b.*|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
+_MADE = re.compile(r"(?i)syn|fake|artificial|release")
+
+
+def refuse_same_source(confidential: Any, given: Sequence[Any], holdout: Any) -> None:
+    """Raise where a file is given twice, or both are given in each other's place."""
+    paths = [
+        (what, Path(one))
+        for what, one in (
+            ("the confidential data", confidential),
+            *(("the synthetic data", one) for one in given),
+            ("the held-out data", holdout),
+        )
+        if isinstance(one, str | os.PathLike)
+    ]
+    seen: dict[Path, str] = {}
+    for what, path in paths:
+        whole = path.absolute()
+        if whole in seen:
+            raise OptionError(f"{path.name} is given as {seen[whole]} and as {what}.")
+        seen[whole] = what
+    if len(paths) > 1 and paths[0][0] == "the confidential data":
+        first, second = paths[0][1].name, paths[1][1].name
+        if _MADE.search(first) and not _MADE.search(second):
+            raise OptionError(
+                f"{first} is given as the confidential data and {second} as synthetic: are they in "
+                "each other's place? The confidential file comes first. If it is not so, rename "
+                "them."
+            )
+
+
+def check_roles(
+    people: pd.DataFrame, keys: tuple[str, ...] | None, sensitive: tuple[str, ...] | None
+) -> None:
+    """Raise where a named column is not there, or is both known and sought."""
+    for argument, names in (("keys", keys), ("sensitive", sensitive)):
+        for name in names or ():
+            if name not in people.columns:
+                raise OptionError(
+                    f"{argument}: the confidential data have no column {name!r}."
+                    f"{nearest(name, people.columns)} They have: {listed(people.columns)}."
+                )
+    both = [name for name in keys or () if name in (sensitive or ())]
+    if both:
+        raise OptionError(
+            f"{listed(both)}: named in keys and in sensitive; what the intruder knows is not "
+            "sought."
+        )
+
+
+def check_there(release: Sequence[pd.DataFrame], names: Sequence[str]) -> None:
+    """Raise where the release lacks a named column."""
+    for number, frame in enumerate(release, 1):
+        for name in names:
+            if name not in frame.columns:
+                raise SyntheticDataError(
+                    f"Synthetic dataset {number} has no column {name!r}, which is named in keys or "
+                    f"sensitive.{nearest(name, frame.columns)}"
+                )
+
+
+def refuse_telling(
+    people: pd.DataFrame, release: Sequence[pd.DataFrame], added: Sequence[str]
+) -> None:
+    """Raise where an added column tells a confidential one in place, by its values or a code."""
+    for frame in release:
+        if len(frame) != len(people):
+            continue
+        for name in (one for one in added if one in frame.columns):
+            found = next((own for own in people.columns if _tells(frame[name], people[own])), None)
+            if found is not None:
+                raise DisclosureError(
+                    f"Column {name!r} of the release tells {found!r} of every person, row by row. "
+                    "Take it out."
+                )
+
+
+def _tells(values: pd.Series[Any], own: pd.Series[Any]) -> bool:
+    """Tell whether a column is another, or a code of it, where the other's values repeat."""
+    codes, n_values = _coded(values)
+    others, n_others = _coded(own)
+    if n_others < 2 or n_values < 2:
+        return False
+    if n_others <= _MOST_SHARED * len(own):
+        return n_values == n_others == len(np.unique(codes * (n_others + 1) + others))
+    same = values.astype(object).map(label_key).to_numpy() == own.astype(object).map(label_key)
+    return bool(same.mean() > _MOST_SHARED)
+
+
+def _coded(values: pd.Series[Any]) -> tuple[Any, int]:
+    """Return values as codes from 0, a gap as the last one, and how many there are."""
+    codes, levels = pd.factorize(values.astype(object).map(label_key, na_action="ignore"))
+    gap = codes < 0
+    return np.where(gap, len(levels), codes).astype(np.int64), len(levels) + bool(gap.any())
+
+
+def refuse_few(people: pd.DataFrame) -> None:
+    """Raise where there are too few people."""
+    if len(people) < LEAST_RECORDS:
+        raise DataError(
+            f"{CONFIDENTIAL}: {counted(len(people), 'record')}; at least {LEAST_RECORDS} are "
+            "needed to tell what other people teach."
+        )
+
+
+def refuse_naming(naming: Sequence[str]) -> None:
+    """Raise where columns that name people are keys or sensitive."""
+    if naming:
+        raise OptionError(
+            f"{listed(naming)} seems to name people, everybody by another value: nothing can be "
+            "learnt of it from others. Leave it out of keys and sensitive."
+        )
+
+
+def refuse_own_names(
+    people: pd.DataFrame, release: Sequence[pd.DataFrame], naming: Sequence[str]
+) -> None:
+    """Raise where the release holds names of people."""
+    for name in naming:
+        if is_row_counter(people[name]):
+            continue
+        ids = set(people[name].dropna().map(label_key))
+        if any(one[name].dropna().map(label_key).isin(ids).any() for one in release):
+            raise DisclosureError(
+                f"Column {name!r} names people, and the release holds the confidential data's own "
+                "names: take it out of the release."
+            )
+
+
+def refuse_other_names(
+    people: pd.DataFrame,
+    release: Sequence[pd.DataFrame],
+    alone: Sequence[str],
+    added: Sequence[str],
+) -> None:
+    """Raise where a column may be in the release under another name, or none is in both files."""
+    for name in alone:
+        near_by = nearest(name, added)
+        if near_by:
+            raise SyntheticDataError(
+                f"The release has no column {name!r}.{near_by} Give columns of both files the same "
+                "names."
+            )
+    if len(alone) == len(people.columns):
+        raise SyntheticDataError(
+            "The two files have no column in common: the confidential data have "
+            f"{listed(people.columns)}; the release has {listed(release[0].columns)}."
+        )
+
+
+def refuse_dates(values: pd.Series[Any]) -> None:
+    """Raise where a column of the confidential data holds dates."""
+    kinds = pd.api.types
+    is_date = kinds.is_datetime64_any_dtype(values.dtype) or kinds.is_timedelta64_dtype(
+        values.dtype
+    )
+    if not is_date and not kinds.is_numeric_dtype(values.dtype):
+        known = values.dropna().astype(str).head(100)
+        is_date = len(known) > 0 and bool(known.str.fullmatch(_DATE).all())
+    if is_date:
+        raise DataError(
+            f"{CONFIDENTIAL}: column {str(values.name)!r} holds dates. Make numbers of them in "
+            "both files (days since a date, or the year), or name the columns to compare in keys "
+            "and sensitive."
+        )
+
+
+def refuse_other_units(files: Files) -> None:
+    """Raise where all numbers of a column lie beyond the confidential ones."""
+    for name in files.names:
+        if isinstance(files.variables[name], Factor):
+            continue
+        own = files.column(files.people, name)
+        for number, one in enumerate(files.release, 1):
+            theirs = files.column(one, name)
+            if np.nanmin(theirs) > np.nanmax(own) or np.nanmax(theirs) < np.nanmin(own):
+                raise SyntheticDataError(
+                    f"Synthetic dataset {number}: no value of {name!r} lies in the range of the "
+                    "confidential data. Is it in the same units?"
+                )
+
+
+def refuse_shared(files: Files) -> None:
+    """Raise where people who should not be in the confidential file are, or are the release."""
+    if files.others is None:
+        return
+    twins = _shared(files.people, files.people)
+    tables = [(one, "the release") for one in files.release]
+    for table, what in [(files.people, "the confidential data"), *tables]:
+        # People of few columns agree with others by chance, as much as within the file.
+        if _shared(files.others, table) > twins + _MOST_SHARED:
+            raise DataError(
+                f"{HELD_OUT} are rows of {what}: they must be people of the same kind who are in "
+                "neither file."
+            )
+
+
+def _shared(these: Numbers, those: Numbers) -> float:
+    """Return the share of rows that are in another table too; of one table, those there twice."""
+    theirs, own = common_cells(bits(these.values), bits(those.values))
+    n_each = np.bincount(own, minlength=int(theirs.max()) + 1)
+    return float((n_each[theirs] > (these is those)).mean())
