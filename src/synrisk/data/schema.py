@@ -202,6 +202,9 @@ def common_codes(one: pd.Series[Any], other: pd.Series[Any]) -> tuple[IntArray, 
 
 
 def _as_text(column: pd.Series[Any]) -> pd.Series[Any]:
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        levels = np.array([*map(str, column.cat.categories), np.nan], dtype=object)
+        return pd.Series(levels[column.cat.codes])  # a gap has the code -1
     return column.astype(object).map(str, na_action="ignore").astype(object)
 
 

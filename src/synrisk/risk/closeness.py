@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, TypeAlias
@@ -20,7 +20,7 @@ from scipy.special import bdtrc, ndtr
 
 from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.base.errors import SynriskError
-from synrisk.base.workers import Executor, Serial
+from synrisk.base.workers import Serial
 from synrisk.data.schema import Columns, Numeric
 from synrisk.risk.coincident_totals import coincidence
 from synrisk.risk.near_counts import Count, counts, found_by, hits_of
@@ -132,24 +132,27 @@ class Closeness:
 _Way: TypeAlias = Callable[[Released, int], Sequence[Nearness]]
 
 
-def check_closeness(
-    synthesizer: Synthesizer, release: Sequence[Released], executor: Executor
-) -> tuple[Closeness, ...]:
-    """Compare rows with records in every way that the release allows."""
-    tasks: list[Callable[[], list[Closeness]]] = [
+def comparisons(
+    synthesizer: Synthesizer, release: Sequence[Released]
+) -> list[Callable[[], list[Closeness]]]:
+    """Return the comparisons of rows with records that the release allows, to be run in any order.
+
+    What they find is put together by `all_together`.
+    """
+    return [
         partial(_repeated_values, synthesizer, release),
         *(partial(_near, synthesizer, name, way, release) for name, way in _ways(synthesizer)),
         partial(_shapes, synthesizer, release),
         partial(_totals, synthesizer, release),
         partial(_tables, synthesizer, release),
     ]
-    rows = [row for found in executor.map(_run, tasks) for row in found]
+
+
+def all_together(found: Iterable[Sequence[Closeness]]) -> tuple[Closeness, ...]:
+    """Return what all comparisons found, each judged as one of so many."""
+    rows = [row for of_one in found for row in of_one]
     tail = _LEVEL / max(len(rows), 1)
     return tuple(replace(row, tail=tail) for row in rows)
-
-
-def _run(task: Callable[[], list[Closeness]]) -> list[Closeness]:
-    return task()
 
 
 def _ways(synthesizer: Synthesizer) -> list[tuple[Compared, _Way]]:

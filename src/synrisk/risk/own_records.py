@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy.special import chdtrc
 
@@ -42,23 +44,25 @@ def nearness_to_own(synthesizer: Synthesizer, dataset: Released, number: int) ->
             # Fisher's: minus twice the sum of logs of as many uniform numbers.
             total = -2.0 * np.sum([np.log(np.maximum(p, _LEAST_P)) for p in p_of], axis=0)
             p_of.append(np.asarray(chdtrc(2.0 * len(p_of), total)))
-        found += [_nearest(p, records, rows) for p in p_of]
+        found += _nearest(p_of, records, rows)
     return found
 
 
-def _nearest(p: FloatArray, records: IntArray, rows: IntArray) -> Nearness:
+def _nearest(p_of: Sequence[FloatArray], records: IntArray, rows: IntArray) -> list[Nearness]:
     """Return the least probable of each record's rows, as probable as it is among them."""
     _, first, which, n_rows = np.unique(
         records, return_index=True, return_inverse=True, return_counts=True
     )
     if len(first) == len(records):
-        return Nearness(p, rows, records)
-    by_record = np.lexsort((p, which))
-    least = by_record[np.cumsum(n_rows) - n_rows]
+        return [Nearness(p, rows, records) for p in p_of]
     order = np.argsort(first)  # those first that stand out
-    least, n = least[order], n_rows[order]
-    among = -np.expm1(n * np.log1p(-np.minimum(p[least], 1.0 - 1e-15)))
-    return Nearness(among, rows[least], records[least])
+    found = []
+    for p in p_of:
+        by_record = np.lexsort((p, which))
+        least = by_record[np.cumsum(n_rows) - n_rows][order]
+        among = -np.expm1(n_rows[order] * np.log1p(-np.minimum(p[least], 1.0 - 1e-15)))
+        found.append(Nearness(among, rows[least], records[least]))
+    return found
 
 
 def _of_model(

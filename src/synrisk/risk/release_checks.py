@@ -11,16 +11,16 @@ kept to themselves.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias, TypeVar
 
 import pandas as pd
 
 from synrisk.base.workers import Executor
 from synrisk.data.archive import unpack
-from synrisk.risk.closeness import Closeness, check_closeness
+from synrisk.risk.closeness import Closeness, all_together, comparisons
 from synrisk.risk.fit_distances import Distance, Total, compare_fits
 from synrisk.risk.guessed_seeds import SeedTrial, try_seeds
 from synrisk.risk.linked_rows import Agreement, Residuals, compare_rows
@@ -199,8 +199,15 @@ def check_release(
 ) -> ReleaseChecks:
     """Compare each dataset with what the models predict and with the records."""
     distances, total = compare_fits(synthesizer, release, executor)
-    close = check_closeness(synthesizer, release, executor)
-    agreements, residuals = compare_rows(synthesizer, release)
-    seeds = try_seeds(synthesizer, release)
-    as_is = columns_as_is(synthesizer.confidential, release)
+    tasks: list[Callable[[], Any]] = [
+        partial(try_seeds, synthesizer, release),
+        partial(compare_rows, synthesizer, release),
+        *comparisons(synthesizer, release),
+    ]
+    seeds, (agreements, residuals), *found = executor.map(_run, tasks)
+    close, as_is = all_together(found), columns_as_is(synthesizer.confidential, release)
     return ReleaseChecks(distances, agreements, residuals, total, close, seeds, as_is, relations)
+
+
+def _run(task: Callable[[], Any]) -> Any:
+    return task()

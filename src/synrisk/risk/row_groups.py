@@ -129,6 +129,10 @@ def _sums(values: FloatArray, groups: IntArray, sizes: IntArray) -> FloatArray:
 
 def groupings(synthesizer: Synthesizer, dataset: Released) -> tuple[Groups, ...]:
     """Return the groups by columns that are kept, and by place where these name few rows."""
+    return dataset.memory.recall("groups", lambda: _groupings(synthesizer, dataset))
+
+
+def _groupings(synthesizer: Synthesizer, dataset: Released) -> tuple[Groups, ...]:
     found = []
     n_rows = int(dataset.kept.sum())
     codes = kept_codes(synthesizer, dataset)

@@ -187,7 +187,7 @@ def columns_as_is(confidential: Confidential, release: Sequence[Released]) -> tu
     found: set[str] = set()
     for released in release:
         names = [n for n in confidential.released_as_is if n in released.frame.columns]
-        in_place = _unchanged(confidential, _plain(released.frame), names)
+        in_place = _unchanged(confidential, released).intersection(names)
         found |= in_place or _moved(confidential, released, names)
     return tuple(name for name in confidential.released_as_is if name in found)
 
@@ -266,7 +266,7 @@ def _is_elsewhere(confidential: Confidential, released: Released, name: str) -> 
         return share >= _HALF
     others = [str(c) for c in released.frame.columns if c not in (name, *confidential.held_back)]
     others = [other for other in others if other not in confidential.plan.synthesized]
-    return share >= _MOST and not _unchanged(confidential, _plain(released.frame), others)
+    return share >= _MOST and _unchanged(confidential, released).isdisjoint(others)
 
 
 def _how_to_release(column: str) -> str:
@@ -281,7 +281,7 @@ def refuse_leaks(
     _refuse_undeclared(confidential, release)
     as_is = columns_as_is(confidential, release)
     _refuse_added(confidential, release, as_is)
-    in_place = any(_unchanged(confidential, _plain(one.frame), as_is) for one in release)
+    in_place = not all(_unchanged(confidential, one).isdisjoint(as_is) for one in release)
     return refuse_relations(confidential, memory, (*as_is, ORDER) if in_place else as_is)
 
 
@@ -319,7 +319,7 @@ def _refuse_recodings(confidential: Confidential, release: Sequence[Released]) -
         if not candidates:
             continue
         dataset = _comparable(released)
-        unchanged = _unchanged(confidential, dataset.frame, candidates)
+        unchanged = _unchanged(confidential, released)
         for variable in confidential.plan.synthesized:
             for column in candidates:
                 if _leaks(confidential, dataset, column, variable, unchanged):
@@ -355,7 +355,11 @@ def _plain(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _leaks(
-    confidential: Confidential, dataset: Released, column: str, variable: str, unchanged: set[str]
+    confidential: Confidential,
+    dataset: Released,
+    column: str,
+    variable: str,
+    unchanged: frozenset[str],
 ) -> bool:
     ordered = not isinstance(confidential.schema.variables[variable], Factor)
     released = dataset.frame[column]
@@ -391,14 +395,21 @@ def _beside(
         yield data[name], truth  # these are its values, in whatever order
 
 
-def _unchanged(
-    confidential: Confidential, released: pd.DataFrame, candidates: Sequence[str]
-) -> set[str]:
-    """Return the released columns that hold the confidential values in the same rows."""
-    if len(released) != confidential.n_records:
-        return set()
-    data = _plain(confidential.data[[c for c in candidates if c in confidential.data.columns]])
-    return {str(name) for name in data.columns if _is_unchanged(data[name], released[name])}
+def _unchanged(confidential: Confidential, released: Released) -> frozenset[str]:
+    """Return the columns that are not synthesized and hold the same in the same rows."""
+
+    def compare() -> frozenset[str]:
+        if len(released.frame) != confidential.n_records:
+            return frozenset()
+        names = [
+            name
+            for name in confidential.data.columns
+            if name in released.frame.columns and name not in confidential.plan.synthesized
+        ]
+        own, theirs = _plain(confidential.data[names]), _plain(released.frame[names])
+        return frozenset(name for name in names if _is_unchanged(own[name], theirs[name]))
+
+    return released.memory.recall("unchanged columns", compare)
 
 
 def _is_unchanged(own: pd.Series[Any], released: pd.Series[Any]) -> bool:

@@ -8,9 +8,8 @@ import pytest
 from scipy import stats
 
 import synrisk as sr
-from synrisk.base.workers import Serial
 from synrisk.data.archive import pack, unpack
-from synrisk.risk.closeness import _LEVEL, Closeness, check_closeness
+from synrisk.risk.closeness import _LEVEL, Closeness, all_together, comparisons
 from synrisk.risk.nearest_rows import Space
 from synrisk.risk.neighbours import _APART
 from synrisk.risk.own_records import nearness_to_own
@@ -34,7 +33,8 @@ def fitted(n, seed=0, plan=PLAN, make=two_columns):
 
 
 def closeness(synthesizer, release):
-    return check_closeness(synthesizer, read_release(synthesizer, release), Serial())
+    tasks = comparisons(synthesizer, read_release(synthesizer, release))
+    return all_together(task() for task in tasks)
 
 
 def ways(synthesizer, release):
