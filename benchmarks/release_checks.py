@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 
 import numpy as np
@@ -17,7 +17,7 @@ import pandas as pd
 
 import synrisk as sr
 from synrisk.base.workers import Serial
-from synrisk.risk.closeness import check_closeness
+from synrisk.risk.closeness import Closeness, all_together, comparisons
 from synrisk.risk.release_checks import ReleaseChecks, check_release
 from synrisk.synthesis.release import read_release
 
@@ -64,6 +64,15 @@ def plans(prior: str) -> dict[str, list[sr.Regression]]:
 def checked(synthesizer: sr.Synthesizer, release: list[pd.DataFrame]) -> ReleaseChecks:
     """Return what the checks find, without the risk."""
     return check_release(synthesizer, read_release(synthesizer, release), Serial())
+
+
+def closeness(
+    synthesizer: sr.Synthesizer, release: Sequence[pd.DataFrame]
+) -> tuple[Closeness, ...]:
+    """Return what is found of a release beside its records."""
+    return all_together(
+        task() for task in comparisons(synthesizer, read_release(synthesizer, release))
+    )
 
 
 def kinds(found: ReleaseChecks) -> set[str]:
@@ -278,7 +287,7 @@ def closeness_honest(n_releases: int, seed: int = 0) -> Iterator[dict[str, objec
                 own = int(rng.integers(1 << 40))
                 synthesizer = sr.fit(plan, data, seed=own, n_draws=N_DRAWS)
                 made = [after[k % 4](one, data) for one in synthesizer.synthesize(m, seed=own + 1)]
-                found = check_closeness(synthesizer, read_release(synthesizer, made), Serial())
+                found = closeness(synthesizer, made)
                 by = sorted({one.compared for one in found if one.is_too_close})
                 if by:
                     warned.append(f"{k % 4}: {by}")
@@ -353,7 +362,7 @@ def closeness_power(
                 data = people(n, rng)[["b", "w"]]
                 synthesizer = sr.fit(plan, data, seed=k, n_draws=N_DRAWS)
                 made = closeness_makers(n)[name](synthesizer, data, rng)
-                found = check_closeness(synthesizer, read_release(synthesizer, [made]), Serial())
+                found = closeness(synthesizer, [made])
                 row[str(n)] += any(one.is_too_close for one in found)
         yield row
 
