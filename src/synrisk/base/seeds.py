@@ -16,14 +16,15 @@ import numpy as np
 from synrisk.base.errors import OptionError, got
 
 _SECRET_BITS = 128  # as many as a stream's key has
+MOST_TRIED = 10**18  # seeds: somebody who has many machines tries as many one after the other
 
 
 def checked_seed(seed: Any) -> int:
-    """Return a seed that is a whole number, or for None a secret one of 128 bits."""
+    """Return a seed that is a whole number from 0, or for None a secret one of 128 bits."""
     if seed is None:
         return secrets.randbits(_SECRET_BITS)
-    if isinstance(seed, bool) or not isinstance(seed, numbers.Integral):
-        raise OptionError(f"seed must be a whole number or None; got {got(seed)}.")
+    if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or seed < 0:
+        raise OptionError(f"seed must be a whole number from 0, or None; got {got(seed)}.")
     return int(seed)
 
 

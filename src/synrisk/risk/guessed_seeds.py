@@ -2,7 +2,8 @@
 
 The risk takes the random numbers of the synthesis for unknown. Whoever guesses the seed knows them
 all: of the values that a record may have, only the true one gives this release again (METHOD §13).
-So the seeds that people choose are tried: what would they have drawn for the first rows?
+So the seeds that people choose are tried: what would they have drawn for the first rows? And so are
+those that `synthesize` was given, where there are few enough of their size to try them all.
 
 A wrong seed's rows agree with the release by chance. Each row that agrees has a probability of
 that, by the model itself; minus the sum of their logs to base 2 are the bits of agreement. Seeds
@@ -90,13 +91,30 @@ class SeedTrial:
             return None
         return (
             f"Dataset {self.dataset} can be made again with a seed that people choose: whoever "
-            "guesses it can tell a record's true values from all others, and the limits do "
-            "not see that. Synthesize anew without a seed."
+            "guesses it, or tries one after the other, can tell a record's true values from all "
+            "others, and the limits do not see that. Synthesize anew without a seed."
         )
 
 
+@dataclass(frozen=True, eq=False)
+class SeedList:
+    """Seeds to try, and a name by which what was worked out for them is kept."""
+
+    name: str
+    seeds: IntArray
+
+    def __len__(self) -> int:
+        return len(self.seeds)
+
+    def streams(self, stage: str, number: int, variable: str) -> Streams:
+        """Return their streams: of the two lists that are the same for all data, those kept."""
+        if self.name in ("short", "long"):
+            return _streams(self.name, stage, number, variable)
+        return Streams.of(self.seeds, stage, number, variable)
+
+
 @cache
-def chosen_seeds() -> tuple[IntArray, IntArray]:
+def chosen_seeds() -> tuple[SeedList, SeedList]:
     """Return the seeds that people choose: the short list, and a long one that includes it."""
     days = [(month, day) for month in range(1, 13) for day in range(1, _days(month) + 1)]
     recent, all_days = (
@@ -116,13 +134,15 @@ def chosen_seeds() -> tuple[IntArray, IntArray]:
     ] + [int(str(k) + str(k)[::-1]) for k in range(1000)]
     short = [*range(10000), *_WELL_KNOWN, *recent]
     long = [*short, *range(100_000), *all_days, *months, *powers, *round_ones, *patterns]
-    return tuple(np.unique(np.array(seeds, dtype=np.int64)) for seeds in (short, long))  # type: ignore[return-value]
+    return (
+        SeedList("short", np.unique(np.array(short, dtype=np.int64))),
+        SeedList("long", np.unique(np.array(long, dtype=np.int64))),
+    )
 
 
 @lru_cache(maxsize=48)
-def _streams(n_seeds: int, stage: str, number: int, variable: str) -> Streams:
-    """Return the streams of one of the lists, which are the same for all data: kept."""
-    seeds = next(one for one in chosen_seeds() if len(one) == n_seeds)
+def _streams(name: str, stage: str, number: int, variable: str) -> Streams:
+    seeds = next(one.seeds for one in chosen_seeds() if one.name == name)
     return Streams.of(seeds, stage, number, variable)
 
 
@@ -134,11 +154,14 @@ def try_seeds(synthesizer: Synthesizer, release: Sequence[Released]) -> tuple[Se
     """Try the seeds that people choose against each dataset of a release.
 
     The first dataset that a seed gives may be any of the release, or another number of a larger
-    release; then only the short list is tried.
+    release; then only the short list is tried, and what `synthesize` was given.
     """
     short, long = chosen_seeds()
     numbers = range(max(len(release), _LEAST_DATASETS))
     lists = [(0, long), *((number, short) for number in numbers)]
+    if synthesizer.chosen_seeds:
+        given = SeedList(f"given {synthesizer.chosen_seeds}", np.array(synthesizer.chosen_seeds))
+        lists += [(number, given) for number in numbers]
     n_tries = sum(len(seeds) for _, seeds in lists)
     trials = []
     for place, dataset in enumerate(release, 1):
@@ -153,7 +176,7 @@ def try_seeds(synthesizer: Synthesizer, release: Sequence[Released]) -> tuple[Se
     return tuple(trials)
 
 
-def _tried(rows: Sequence[_Rows], number: int, seeds: IntArray, before: SeedTrial) -> SeedTrial:
+def _tried(rows: Sequence[_Rows], number: int, seeds: SeedList, before: SeedTrial) -> SeedTrial:
     """Return what is found of the seeds, if it is more than before."""
     found = _Left(np.arange(len(seeds)), np.zeros(len(seeds)))
     n_agreed = 0
@@ -272,7 +295,7 @@ class _Rows:
         _, counts = np.unique(self.values, return_counts=True)
         return float(-np.log2(np.sum((counts / len(self.values)) ** 2)))
 
-    def agreeing(self, number: int, seeds: IntArray, left: _Left) -> _Left:
+    def agreeing(self, number: int, seeds: SeedList, left: _Left) -> _Left:
         """Return the seeds that agree in this variable too."""
         try:
             begun = self._begun(number, seeds)
@@ -304,7 +327,7 @@ class _Rows:
         self.is_whole = self.n_rows == len(self.values)
         return left
 
-    def _agreeing_at_first(self, number: int, seeds: IntArray, left: _Left) -> _Left:
+    def _agreeing_at_first(self, number: int, seeds: SeedList, left: _Left) -> _Left:
         """Leave out the seeds that disagree in the first row, which are nearly all."""
         try:
             (drawn, _), *_ = self._first_records(number, seeds)[0]
@@ -314,19 +337,20 @@ class _Rows:
         agree = np.flatnonzero((low <= drawn) & (drawn <= high))
         return left.keep(agree, np.zeros(len(agree)))
 
-    def _slowly(self, number: int, seeds: IntArray, left: _Left) -> _Left:
+    def _slowly(self, number: int, seeds: SeedList, left: _Left) -> _Left:
         """Do so for a family that draws in a way of its own: all rows, and few seeds."""
         n_rows = min(self.synthesizer.n_records, ROWS)
         if self.n_rows < n_rows:
             return left
-        known = np.flatnonzero((seeds[left.places] < _FEW_SEEDS) | (left.n <= _FEW_SEEDS))
+        tried = seeds.seeds[left.places]
+        known = np.flatnonzero((tried < _FEW_SEEDS) | (left.n <= _FEW_SEEDS))
         rows, posterior = slice(0, n_rows), self.model.posterior
         columns = self._columns(rows)
         values, (low, high) = self.values[rows], self._ends(self.values[rows])
         agree, gained = [], []
         for k in known:
             rng = [
-                stream(int(seeds[left.places[k]]), s, dataset=number, variable=self.model.response)
+                stream(int(tried[k]), s, dataset=number, variable=self.model.response)
                 for s in ("parameters", "synthesis")
             ]
             h = self.model.posterior_draw(rng[0])
@@ -341,7 +365,7 @@ class _Rows:
         self.is_whole = self.n_rows == len(self.values)
         return left.keep(np.array(agree, dtype=np.int64), np.array(gained))
 
-    def elsewhere(self, number: int, seeds: IntArray) -> float:
+    def elsewhere(self, number: int, seeds: SeedList) -> float:
         """Return by how many bits the first records' values are in the release, in whatever rows.
 
         For continuous values with all their digits. Some records may have been left out: so many
@@ -375,7 +399,7 @@ class _Rows:
         return is_any_number and not self.step and self.sigma > 0
 
     def _first_records(
-        self, number: int, seeds: IntArray
+        self, number: int, seeds: SeedList
     ) -> tuple[list[tuple[FloatArray, FloatArray]], _Begun]:
         """Return what each seed draws for the first records, and the streams after these.
 
@@ -389,7 +413,7 @@ class _Rows:
             begun = self._begun(number, seeds)
             return [self._drawn_and_bits(row, begun) for row in matrix], begun
 
-        name = f"first {n_looked} of {self.model.response} by {len(seeds)} seeds in {number}"
+        name = f"first {n_looked} of {self.model.response} by seeds {seeds.name} in {number}"
         drawn, begun = self.synthesizer.memory.recall(name, draw)
         return drawn, begun
 
@@ -404,15 +428,15 @@ class _Rows:
         peak = self.family.log_density(eta[:, 0], eta, auxiliary)
         return self._as_released(drawn), -peak / math.log(2.0)
 
-    def _begun(self, number: int, seeds: IntArray) -> _Begun:
+    def _begun(self, number: int, seeds: SeedList) -> _Begun:
         name = self.model.response
 
         def begin() -> _Begun:
-            u = _streams(len(seeds), "parameters", number, name).again().random(len(seeds))
-            streams = _streams(len(seeds), "synthesis", number, name)
+            u = seeds.streams("parameters", number, name).again().random(len(seeds))
+            streams = seeds.streams("synthesis", number, name)
             return _Begun(streams, self.model.draws_at(u))
 
-        made = self.synthesizer.memory.recall(f"{len(seeds)} seeds of {name} in {number}", begin)
+        made = self.synthesizer.memory.recall(f"seeds {seeds.name} of {name} in {number}", begin)
         return _Begun(made.streams.again(), made.draws)
 
     def _columns(self, rows: slice) -> Columns:

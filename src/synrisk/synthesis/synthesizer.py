@@ -27,7 +27,7 @@ from synrisk.base.errors import (
     within_memory,
 )
 from synrisk.base.messages import place_of, setting
-from synrisk.base.seeds import checked_seed
+from synrisk.base.seeds import MOST_TRIED, checked_seed
 from synrisk.base.workers import Executor, workers
 from synrisk.data.archive import intact
 from synrisk.data.frames import TableLike, read_table
@@ -286,8 +286,9 @@ class Synthesizer:
             The number of datasets.
         seed
             None draws a secret one of 128 bits, and no two calls are alike. A whole number gives
-            the same data again: for teaching, since one that you choose can be guessed, and
-            `attribute_risk` tries those that people choose.
+            the same data again: for teaching, since one that you choose can be guessed.
+            `attribute_risk` tries those that people choose, and those given here that have fewer
+            than 19 digits.
         executor
             As in `attribute_risk`.
         """
@@ -296,15 +297,21 @@ class Synthesizer:
         team = workers(executor)
         kept = (*self.released_as_is, ORDER) if self.released_as_is else ()
         refuse_relations(self.confidential, self.memory, kept)
+        start = checked_seed(seed)
+        if 0 <= start < MOST_TRIED:
+            self.memory.recall("chosen seeds", set[int]).add(start)
         with team.open() as opened:
-            datasets = synthesize(
-                self.confidential, self.models, int(m), checked_seed(seed), opened
-            )
+            datasets = synthesize(self.confidential, self.models, int(m), start, opened)
         # Of the column that names the records everybody knows.
         held_back = [name for name in self.confidential.held_back if name != self.data.index.name]
         if held_back:
             warnings.warn(_about_held_back(held_back), HeldBackWarning, stacklevel=2)
         return datasets
+
+    @property
+    def chosen_seeds(self) -> tuple[int, ...]:
+        """The seeds that `synthesize` was given, where all of their size can be tried."""
+        return tuple(sorted(self.memory.recall("chosen seeds", set[int])))
 
     @property
     def released_as_is(self) -> tuple[str, ...]:

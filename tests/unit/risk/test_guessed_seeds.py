@@ -62,6 +62,8 @@ def named(request):
 
 
 def guessed(synthesizer, datasets):
+    """By the lists of seeds alone: what `synthesize` was given is forgotten."""
+    synthesizer.memory.recall("chosen seeds", set).clear()
     release = read_release(synthesizer.confidential, datasets)
     return [trial.is_guessed for trial in try_seeds(synthesizer, release)]
 
@@ -122,6 +124,23 @@ def test_it_is_found_for_a_family_with_draws_of_its_own(monkeypatch):
     synthesizer = fitted([("count ~ x", "overdispersed")], n=100)
     assert guessed(synthesizer, synthesizer.synthesize(seed=42)) == [True]
     assert guessed(synthesizer, synthesizer.synthesize(seed=SECRET)) == [False]
+
+
+@pytest.mark.parametrize("seed", [77_001_234, 98_765_432_123, 10**18 - 11])
+def test_a_seed_in_no_list_is_known_to_the_one_that_was_given_it(named, seed):
+    _, synthesizer = named
+    synthesizer.synthesize(3, seed=seed + 1)
+    datasets = synthesizer.synthesize(3, seed=seed)
+    release = read_release(synthesizer.confidential, [as_read(datasets[2]), datasets[0]])
+    assert [trial.is_guessed for trial in try_seeds(synthesizer, release)] == [True, True]
+    assert guessed(synthesizer, datasets[:1]) == [False]
+
+
+def test_a_release_of_another_seed_is_not_taken_for_one_that_was_given(named):
+    _, synthesizer = named
+    synthesizer.synthesize(seed=77_001_234)
+    release = read_release(synthesizer.confidential, synthesizer.synthesize(seed=SECRET))
+    assert not try_seeds(synthesizer, release)[0].is_guessed
 
 
 def test_secret_seeds_are_not_found(named):
@@ -197,7 +216,7 @@ def test_it_is_kept_in_a_file(tmp_path):
 
 
 def test_the_lists_hold_what_people_choose_and_no_secret():
-    short, long = chosen_seeds()
+    short, long = (one.seeds for one in chosen_seeds())
     assert set(short) <= set(long)
     assert {0, 1, 42, 123, 1234, 2026, 9999, 12345, 20260131} <= set(short)
     others = {31012026, 1312026, 19800101, 20300101, 202401, 10001, 200000, 123321, 121212, 2**32}
