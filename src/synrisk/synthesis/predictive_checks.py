@@ -88,9 +88,9 @@ def misfit_notes(checks: Iterable[PredictiveCheck]) -> list[str]:
             by_variable.setdefault(one.variable, []).append(one)
     notes = []
     for name, misfits in by_variable.items():
-        remedies = dict.fromkeys(one.remedy for one in misfits)
         found = "; ".join(one.words for one in misfits)
-        notes.append(f"{name} does not fit its model: {found}. {' '.join(remedies)}")
+        # One cause shows in several ways, and the first of them tells most about it.
+        notes.append(f"{name} does not fit its model: {found}. {misfits[0].remedy}")
     return notes
 
 

@@ -35,7 +35,7 @@ def misfits(name, family, response=None):
 @pytest.mark.parametrize(
     ("name", "family", "expected", "remedy"),
     [
-        ("overdispersed", "poisson", {"zeros", "variance", "largest"}, "further predictors"),
+        ("overdispersed", "poisson", {"zeros", "variance", "largest"}, "negative_binomial"),
         ("with_zeros", "poisson", {"zeros", "variance", "largest"}, "predictors of the zeros"),
         ("amount", "gaussian", {"impossible", "skewness", "largest"}, "Model log(…) of it"),
         ("spent", "gaussian", {"zeros", "impossible", "skewness", "largest"}, "whether it is 0"),
