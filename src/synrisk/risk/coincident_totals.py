@@ -2,7 +2,8 @@
 
 Whoever knows everybody else subtracts them from a total that was calibrated, and has the last one.
 A release that the models drew misses each total by about the root of the number of rows; that
-it comes as near as it does has about the probability of that distance in these units.
+it comes as near as it does has about the probability of that distance in these units. How many
+have each level is a total too, and equal within several groups only by design.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
+from scipy.special import chdtrc
 
 from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.data.schema import Factor
-from synrisk.risk.row_groups import kept_codes
+from synrisk.risk.row_groups import Codes, kept_codes
 from synrisk.risk.value_steps import common_step, is_rounded
 from synrisk.synthesis.release import Released
 from synrisk.synthesis.synthesizer import Synthesizer
@@ -22,6 +24,8 @@ from synrisk.synthesis.synthesizer import Synthesizer
 _DENSITY = 2.0 / math.sqrt(2.0 * math.pi)  # of a standard normal distance at 0, both sides
 _LEAST, _MOST_LEVELS = 5, 20  # rows of a group, and groups of a column
 _ROUNDING = 1e-13  # relative, of a sum
+_LEAST_P = 1e-300
+_MODE = 1.2  # times a normal density is more than any number's probability, of few rows too
 
 
 def coincidence(synthesizer: Synthesizer, dataset: Released) -> tuple[str, float] | None:
@@ -30,20 +34,22 @@ def coincidence(synthesizer: Synthesizer, dataset: Released) -> tuple[str, float
     It is multiplied by the number of totals that were looked at. None where there is none.
     """
     with np.errstate(all="ignore"):  # of numbers beyond squaring nothing is told
-        found = list(_totals(synthesizer, dataset))
+        found = [*_totals(synthesizer, dataset), *_counts(synthesizer, dataset)]
     if not found:
         return None
     name, p = min(found, key=lambda one: one[1])
     return name, min(p * len(found), 1.0)
 
 
+def _groups(synthesizer: Synthesizer, dataset: Released) -> list[Codes]:
+    """Return the columns that are kept, and have few levels."""
+    codes = kept_codes(synthesizer, dataset).values()
+    return [of for of in codes if of.records.max(initial=0) < _MOST_LEVELS]
+
+
 def _totals(synthesizer: Synthesizer, dataset: Released) -> Iterator[tuple[str, float]]:
     variables = synthesizer.schema.variables
-    groups = [
-        of
-        for of in kept_codes(synthesizer, dataset).values()
-        if of.records.max(initial=0) < _MOST_LEVELS
-    ]
+    groups = _groups(synthesizer, dataset)
     for regression in synthesizer.plan.regressions:
         name = regression.response
         if isinstance(variables[name], Factor):
@@ -63,8 +69,54 @@ def _totals(synthesizer: Synthesizer, dataset: Released) -> Iterator[tuple[str, 
             yield name, _nearness(one, other, width)
             yield name, _nearness_of_squares(one, other, width)
             for of in groups:
-                for own_part, other_part in _parts(of.records, of.rows):
-                    yield name, _nearness(one[own_part], other[other_part], width)
+                p_of = [
+                    _nearness(one[records], other[rows], width)
+                    for records, rows in _parts(of.records, of.rows)
+                ]
+                yield from ((name, p) for p in p_of)
+                if len(p_of) > 1:  # Fisher's: minus twice the sum of logs of as many uniform ones
+                    total = -2.0 * float(np.sum(np.log(np.maximum(p_of, _LEAST_P))))
+                    yield name, float(chdtrc(2.0 * len(p_of), total))
+
+
+def _counts(synthesizer: Synthesizer, dataset: Released) -> Iterator[tuple[str, float]]:
+    """Yield how probable it is that the numbers of rows with each level are the records'.
+
+    Of all rows, and in as many groups of a kept column as they are: given their predictors the rows
+    are independent, and the numbers normal with what variance the model gives.
+    """
+    for model in synthesizer.models:
+        name, family = model.response, model.regression.distribution
+        if family.is_continuous:
+            continue
+        levels = family.all_values(synthesizer.schema.variables[name])
+        if levels is None:
+            levels = np.union1d(synthesizer.columns[name], dataset.columns[name])
+        if len(levels) > _MOST_LEVELS:
+            continue
+        eta, auxiliary = model.mean_predictors(synthesizer.refits.design(model, dataset))
+        given = np.broadcast_to(auxiliary, (len(eta), len(auxiliary)))
+        p = np.column_stack(
+            [np.exp(family.log_density(np.full(len(eta), k), eta, given)) for k in levels]
+        )
+        own = synthesizer.columns[name][:, None] == levels
+        theirs = dataset.columns[name][:, None] == levels
+        whole = Codes(np.zeros(len(own), dtype=np.int64), np.zeros(len(theirs), dtype=np.int64))
+        for of in (whole, *_groups(synthesizer, dataset)):
+            n_groups, log_p = 0, []
+            for records, rows in _parts(of.records, of.rows):
+                n_groups += 1
+                if (own[records].sum(axis=0) == theirs[rows].sum(axis=0)).all():
+                    log_p.append(_log_probability_of_equal(p[rows]))
+            if log_p:
+                choices = math.comb(n_groups, len(log_p))
+                yield name, min(choices * math.exp(sum(log_p)), 1.0)
+
+
+def _log_probability_of_equal(p: FloatArray) -> float:
+    """Return the log of the largest probability that numbers of levels have, of rows with `p`."""
+    variances = np.linalg.eigvalsh(np.diag(p.sum(axis=0)) - p.T @ p)
+    return -float(np.log(np.maximum(2.0 * math.pi * variances / _MODE**2, 1.0)).sum()) / 2.0
 
 
 def _parts(records: IntArray, rows: IntArray) -> Iterator[tuple[IntArray, IntArray]]:

@@ -278,13 +278,10 @@ def _standardised_residuals(
     That is s/√i of the score s and the expected information i of each linear predictor: for most
     families (y − mean)/sd. Both are ``(row, predictor)``.
     """
-    family, draws = model.regression.distribution, model.posterior
-    weights = np.exp(draws.log_weights)
-    coefficients = np.tensordot(weights, draws.coefficients, 1)
-    auxiliary = weights @ draws.auxiliary
+    family = model.regression.distribution
     y = model.regression.on_model_scale(values.astype(np.float64))
     with np.errstate(all="ignore"):
-        eta = design @ coefficients
+        eta, auxiliary = model.mean_predictors(design)
         score = family.score(y, eta, auxiliary)[:, : eta.shape[1]]  # without that of auxiliaries
         root = np.sqrt(_expected_information(family, eta, auxiliary))
         return np.asarray(score / root), np.asarray(root)

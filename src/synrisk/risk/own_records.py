@@ -79,7 +79,7 @@ def _of_model(
     rng = stream(0, "own records", dataset=number, variable=name)
     own = synthesizer.columns[name].astype(np.float64)
     theirs = dataset.columns[name].astype(np.float64)
-    eta, auxiliary = _predictors(model, synthesizer.refits.design(model, dataset))
+    eta, auxiliary = model.mean_predictors(synthesizer.refits.design(model, dataset))
     with np.errstate(all="ignore"):
         if family.identity_link:
             heaped = is_heaped(theirs)[rows]
@@ -122,14 +122,6 @@ def _probability(p: FloatArray) -> FloatArray:
     return np.where(np.isfinite(p), np.clip(p, 0.0, 1.0), 1.0)
 
 
-def _predictors(model: Model, design: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the linear predictors and auxiliary parameters at the posterior's mean."""
-    draws = model.posterior
-    weights = np.exp(draws.log_weights)
-    eta = design @ np.tensordot(weights, draws.coefficients, 1)
-    return np.asarray(eta), np.asarray(weights @ draws.auxiliary)
-
-
 def _depth(synthesizer: Synthesizer) -> FloatArray:
     """Return the log density that the models give each record: small for those that stand out."""
 
@@ -138,7 +130,7 @@ def _depth(synthesizer: Synthesizer) -> FloatArray:
         for model in synthesizer.models:
             regression = model.regression
             y = regression.on_model_scale(synthesizer.columns[regression.response])
-            eta, auxiliary = _predictors(model, synthesizer.refits.design(model, None))
+            eta, auxiliary = model.mean_predictors(synthesizer.refits.design(model, None))
             given = np.broadcast_to(auxiliary, (len(y), len(auxiliary)))
             with np.errstate(all="ignore"):
                 total += np.nan_to_num(regression.distribution.log_density(y, eta, given))

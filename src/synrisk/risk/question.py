@@ -193,10 +193,8 @@ def _detail(synthesizer: Synthesizer, model: Model, n_datasets: int) -> float:
 
     def found() -> tuple[float, float]:
         design = synthesizer.refits.design(model, None)
-        weights = np.exp(model.posterior.log_weights)
-        coefficients = np.tensordot(weights, model.posterior.coefficients, 1)[:, 0]
         y = model.regression.on_model_scale(synthesizer.columns[model.response])
-        residual = y - design @ coefficients
+        residual = y - model.mean_predictors(design)[0][:, 0]
         largest = max(float(np.abs(residual).max()), 1e-300)  # whose square may be no number
         sd = largest * float(np.sqrt(np.mean((residual / largest) ** 2)))
         least = max(_SMALLEST * float(np.ptp(y)), 1e-300)

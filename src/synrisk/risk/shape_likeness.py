@@ -67,8 +67,6 @@ def _waves(
         # Coarsely rounded errors depart in the same way, of rows and of records.
         if not model.regression.distribution.exact or len(by_variable) == _MOST_VARIABLES:
             continue
-        draws = model.posterior
-        weights = np.exp(draws.log_weights)
         columns = synthesizer.columns if dataset is None else dataset.columns
         values = columns[model.regression.response].astype(np.float64)
         if dataset is not None:
@@ -78,10 +76,11 @@ def _waves(
         with np.errstate(all="ignore"):
             y = model.regression.on_model_scale(values)
         design = synthesizer.refits.design(model, dataset)
-        mean = design @ np.tensordot(weights, draws.coefficients, 1)[:, 0]
+        eta, (sd,) = model.mean_predictors(design)
+        mean = eta[:, 0]
         with np.errstate(all="ignore"):
             y = np.where(np.isfinite(y), y, mean)  # spread out to where there is no logarithm
-            z = (y - mean) / float(weights @ draws.auxiliary[:, 0])
+            z = (y - mean) / float(sd)
         if not np.isfinite(z).all():
             return None
         scores += [z[:, None] * design, (z * z - 1.0)[:, None]]

@@ -60,6 +60,13 @@ def _pairs(
     """Yield records and the rows that stand for them: by place, and by what names them."""
     if len(data) == len(frame):
         yield np.arange(len(data)), np.arange(len(data))
+    yield from named_pairs(data, frame, kept)
+
+
+def named_pairs(
+    data: pd.DataFrame, frame: pd.DataFrame, kept: Sequence[str]
+) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield records and the rows that alone agree with them in what is kept, if these are many."""
     if not kept:
         return
     codes = [common_codes(data[name], frame[name]) for name in kept]

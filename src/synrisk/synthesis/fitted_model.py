@@ -54,6 +54,13 @@ class Model(VariableModel):
         places = np.searchsorted(cumulative, u * cumulative[-1], side="right")
         return np.asarray(np.minimum(places, len(cumulative) - 1), dtype=np.int64)
 
+    def mean_predictors(self, design: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return rows' linear predictors and the auxiliary parameters at the posterior's mean."""
+        draws = self.posterior
+        weights = np.exp(draws.log_weights)
+        eta = design @ np.tensordot(weights, draws.coefficients, 1)
+        return np.asarray(eta), np.asarray(weights @ draws.auxiliary)
+
     def sample(
         self, columns: Columns, n_rows: int, draw: int, rng: np.random.Generator, what: str
     ) -> FloatArray:

@@ -22,10 +22,10 @@ from synrisk.base.cache import Memory
 from synrisk.base.errors import DisclosureError
 from synrisk.base.messages import either, toml_text
 from synrisk.data.schema import Factor, as_real_numbers, common_codes, equal_rows
-from synrisk.synthesis.added_columns import added_relation
+from synrisk.synthesis.added_columns import added_relation, named_pairs
 from synrisk.synthesis.confidential import Confidential
 from synrisk.synthesis.flexible_prediction import flexible_relations
-from synrisk.synthesis.identifiers import is_row_counter
+from synrisk.synthesis.identifiers import is_row_counter, names_people
 from synrisk.synthesis.relations import TOLERANCE, Beside, Hidden, Relation, exact_relations
 from synrisk.synthesis.relations_of_parts import relations_of_parts
 from synrisk.synthesis.release import Released
@@ -288,22 +288,60 @@ def refuse_leaks(
 def _refuse_added(
     confidential: Confidential, release: Sequence[Released], as_is: Sequence[str]
 ) -> None:
-    """Raise if columns that a release has of its own give confidential values away."""
+    """Raise if what a release has of its own, columns or an order, gives values away."""
+    hidden = _hidden(confidential, TOLERANCE)
     for number, released in enumerate(release, 1):
         frame = _plain(_with_labels(released.frame))
         own = [str(n) for n in frame.columns if n not in (*confidential.plan.synthesized, *as_is)]
         own = [name for name in own if not is_row_counter(frame[name])]
-        if not own:
-            continue
         kept = [name for name in as_is if name in frame.columns]
-        hidden = _hidden(confidential, TOLERANCE)
-        relation = added_relation(hidden, _plain(confidential.data[kept]), frame, own, kept)
+        known = (*confidential.data.columns, LABELS)
+        _refuse_unreadable(frame[[name for name in own if name not in known]], number)
+        data = _plain(confidential.data[kept])
+        relation = added_relation(hidden, data, frame, own, kept) if own else None
+        relation = relation or _order_relation(hidden, data, frame[kept])
         if relation is not None:
+            raise DisclosureError(f"Synthetic dataset {number}: {_about_added(relation)}")
+
+
+def _about_added(relation: Relation) -> str:
+    if ORDER in relation.columns:
+        return (
+            f"{relation.variable!r} of the confidential data can be told from {ORDER}, which are "
+            "known again by what is released as it is. Shuffle them: with this order every risk "
+            "computed here would be void."
+        )
+    return (
+        f"in the confidential data {relation}, which the release holds. Leave such columns out of "
+        "it; with them every risk computed here would be void."
+    )
+
+
+def _refuse_unreadable(own: pd.DataFrame, number: int) -> None:
+    """Raise if a release has text of its own that differs from row to row: it may say anything."""
+    for name in own.columns:
+        if names_people(own[name]):
             raise DisclosureError(
-                f"Synthetic dataset {number}: in the confidential data {relation}, which the "
-                "release holds. Leave such columns out of it; with them every risk computed "
-                "here would be void."
+                f"Synthetic dataset {number}: the confidential data have no column {name!r}, and "
+                "it holds text or numbers of its own in nearly every row (a code, a hash, a name): "
+                "what it tells about people cannot be judged. Leave it out."
             )
+
+
+def _order_relation(
+    hidden: Sequence[Hidden], data: pd.DataFrame, frame: pd.DataFrame
+) -> Relation | None:
+    """Return how rows that are known again by what is kept beside them tell by their new order."""
+    for records, rows in named_pairs(data, frame, list(frame.columns)):
+        order = np.argsort(rows)
+        records, rows = records[order], rows[order]
+        if (np.diff(records) > 0).mean() > _SAME_ROWS:
+            continue  # that of the confidential data, which is looked at by itself
+        beside = _with_order(frame.iloc[rows].reset_index(drop=True))
+        for relation in all_relations([one.rows(records) for one in hidden], beside, {}):
+            if relation.refused and ORDER in relation.columns:
+                return relation
+    return None
 
 
 def _with_labels(frame: pd.DataFrame) -> pd.DataFrame:

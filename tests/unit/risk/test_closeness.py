@@ -10,6 +10,7 @@ from scipy import stats
 import synrisk as sr
 from synrisk.data.archive import pack, unpack
 from synrisk.risk.closeness import _LEVEL, Closeness, all_together, comparisons
+from synrisk.risk.coincident_totals import coincidence
 from synrisk.risk.nearest_rows import Space
 from synrisk.risk.neighbours import _APART
 from synrisk.risk.own_records import nearness_to_own
@@ -471,3 +472,43 @@ def test_resampled_records_of_levels_and_counts_are_found(n):
     p = [one.p for one in closeness(synthesizer, honest) if one.compared == "tables"]
     assert min(p) > 1e-3  # of 20, one in 50 tries
     assert stats.kstest(p, "uniform").pvalue > 1e-3
+
+
+# -- levels and counts -----------------------------------------------------------------------------
+DISCRETE = [sr.Regression("race ~ x", "categorical"), sr.Regression("kids ~ x", "poisson")]
+
+
+def of_regions(n, seed):
+    rng = np.random.default_rng([n, seed])
+    x = rng.normal(size=n)
+    return pd.DataFrame(
+        {
+            "x": x,
+            "region": rng.choice(list("abcdefgh"), n),
+            "race": rng.choice(["a", "b", "c"], n, p=[0.6, 0.25, 0.15]),
+            "kids": rng.poisson(np.exp(0.2 + 0.3 * x)),
+        }
+    )
+
+
+@pytest.mark.parametrize("name", ["race", "kids"])
+@pytest.mark.parametrize("n", [150, 1000])
+def test_levels_and_counts_that_only_changed_places_within_a_region_are_found(name, n):
+    """Whoever knows everybody else in a region counts, and has the last one."""
+    plan = [one for one in DISCRETE if one.response == name]
+    synthesizer, data = fitted(n, 1, plan, of_regions)
+    made = synthesizer.synthesize(1, seed=1)[0]
+    rng = np.random.default_rng(2)
+    made[name] = data.groupby("region")[name].transform(lambda one: rng.permutation(one.to_numpy()))
+    assert "totals" in ways(synthesizer, [made])
+
+
+def test_equal_numbers_of_levels_are_no_rarer_than_is_said():
+    """Of 600 honest datasets; a share of 0.05 would have a standard deviation of 0.009."""
+    p = []
+    for seed, n in enumerate((60, 150, 400)):
+        synthesizer, _ = fitted(n, seed, DISCRETE, of_regions)
+        release = read_release(synthesizer, synthesizer.synthesize(200, seed=seed))
+        p += [found[1] for one in release if (found := coincidence(synthesizer, one)) is not None]
+    assert np.mean(np.array(p) < 0.05) < 0.05 + 3 * 0.009
+    assert min(p) > _LEVEL / 10

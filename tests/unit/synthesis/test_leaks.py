@@ -1,7 +1,10 @@
+import hashlib
+
 import numpy as np
 import pandas as pd
 import pytest
 from helpers.cases import gaussian_draws
+from helpers.secret import SECRET
 
 import synrisk as sr
 from synrisk.synthesis.leaks import determines
@@ -166,3 +169,42 @@ def test_a_column_that_is_nearly_constant_does_not_say_that_rows_stayed(common):
     sr.attribute_risk(
         own, kept, records=[0, 1], diagnostics=False, question="paper"
     )  # and nothing else is
+
+
+# -- what a release has of its own -----------------------------------------------------------------
+@pytest.fixture(name="office")
+def make_office():
+    """People who are known again by what is released as it is, and a release of the models."""
+    rng = np.random.default_rng(5)
+    n = 300
+    x = rng.normal(size=n).round(2)
+    region = rng.choice(list("abcd"), n)
+    data = pd.DataFrame({"x": x, "region": region, "inc": np.exp(9 + 0.5 * x + rng.normal(size=n))})
+    synthesizer = sr.fit(sr.Regression("log(inc) ~ x"), data, seed=1, n_draws=100)
+    return data, synthesizer, synthesizer.synthesize(seed=SECRET)[0]
+
+
+@pytest.mark.parametrize("by", [["inc"], ["region", "inc"]])
+def test_an_order_by_confidential_values_is_refused(office, by):
+    data, synthesizer, release = office
+    order = data.sort_values(by).index
+    with pytest.raises(
+        sr.DisclosureError, match=r"'inc' .* the order of the rows, .* Shuffle them"
+    ):
+        sr.attribute_risk(synthesizer, release.loc[order].reset_index(drop=True))
+
+
+@pytest.mark.parametrize("by", ["x", "region", "inc"])
+def test_an_order_by_released_values_is_not(office, by):
+    _, synthesizer, release = office
+    for made in (release.sort_values(by), release.sample(frac=1, random_state=1)):
+        sr.attribute_risk(synthesizer, made.reset_index(drop=True))
+
+
+def test_text_of_a_releases_own_that_may_say_anything_is_refused(office):
+    data, synthesizer, release = office
+    coded = [hashlib.blake2b(str(one).encode(), digest_size=6).hexdigest() for one in data["inc"]]
+    with pytest.raises(sr.DisclosureError, match="no column 'code'") as error:
+        sr.attribute_risk(synthesizer, release.assign(code=coded))
+    assert not any(one in str(error.value) for one in coded)
+    sr.attribute_risk(synthesizer, release.assign(source="synthetic"))
