@@ -27,6 +27,7 @@ from synrisk.risk.near_counts import Count, counts, found_by, hits_of
 from synrisk.risk.nearest_rows import Space
 from synrisk.risk.neighbours import Nearness
 from synrisk.risk.own_records import nearness_to_own
+from synrisk.risk.row_traces import trace
 from synrisk.risk.shape_likeness import likeness
 from synrisk.risk.table_likeness import table_likeness
 from synrisk.risk.value_steps import is_rounded
@@ -51,7 +52,15 @@ _HOW = {
 }
 
 Compared: TypeAlias = Literal[
-    "values", "nearest", "within cells", "moved", "own record", "shape", "tables", "totals"
+    "values",
+    "nearest",
+    "within cells",
+    "moved",
+    "own record",
+    "shape",
+    "tables",
+    "totals",
+    "traces",
 ]
 
 
@@ -68,7 +77,8 @@ class Closeness:
         row and the record that it stands for. ``"shape"``: departures from the models' normal
         errors, in the direction of the records'; ``"tables"``: the same of cross-tables, where
         there are levels or counts. ``"totals"``: sums, means and standard deviations
-        of the numbers, of all rows and within levels that are kept.
+        of the numbers, of all rows and within levels that are kept. ``"traces"``: the order and
+        number of rows, digits, labels, values that stand out and kept columns that were changed.
     dataset
         0 for all datasets together.
     n_compared, found, expected
@@ -109,6 +119,13 @@ class Closeness:
                 "data, nearer than chance brings it: was it calibrated? Whoever knows everybody "
                 "else subtracts them; the limits do not see that."
             )
+        if self.compared == "traces":
+            return (
+                f"Something about the rows of {where} (their order or number, their labels, last "
+                "digits, values that stand out, or kept columns that were changed) goes with the "
+                "confidential values of the records that they stand for, by more than chance: was "
+                "it made of them? The limits do not see that."
+            )
         if self.compared == "tables":
             return (
                 f"Cross-tables of {where} depart from the models as those of the confidential "
@@ -145,6 +162,7 @@ def comparisons(
         partial(_shapes, synthesizer, release),
         partial(_totals, synthesizer, release),
         partial(_tables, synthesizer, release),
+        partial(_traces, synthesizer, release),
     ]
 
 
@@ -327,24 +345,29 @@ def _tables(synthesizer: Synthesizer, release: Sequence[Released]) -> list[Close
     """Compare cross-tables of levels and counts with the confidential ones."""
     if all(model.regression.distribution.exact for model in synthesizer.models):
         return []
-    n_rows = [int(dataset.kept.sum()) for dataset in release]
     simulated = _simulated(synthesizer, synthesizer.n_records)
-    found = table_likeness(synthesizer, release, simulated)
-    return [
-        Closeness("tables", number, n, 0, 0.0, p, _LEVEL)
-        for number, (n, p) in enumerate(zip(n_rows, found, strict=True), 1)
-    ]
+    return _by_dataset("tables", release, table_likeness(synthesizer, release, simulated))
 
 
 def _totals(synthesizer: Synthesizer, release: Sequence[Released]) -> list[Closeness]:
     """Compare totals of each dataset with the confidential ones."""
-    rows = []
-    for number, dataset in enumerate(release, 1):
-        found = coincidence(synthesizer, dataset)
-        if found is not None:
-            n_rows = int(dataset.kept.sum())
-            rows.append(Closeness("totals", number, n_rows, 0, 0.0, found[1], _LEVEL))
-    return rows
+    found = [coincidence(synthesizer, dataset) for dataset in release]
+    return _by_dataset("totals", release, [None if one is None else one[1] for one in found])
+
+
+def _traces(synthesizer: Synthesizer, release: Sequence[Released]) -> list[Closeness]:
+    """Look for what goes with confidential values beside the values of rows."""
+    return _by_dataset("traces", release, [trace(synthesizer, dataset) for dataset in release])
+
+
+def _by_dataset(
+    compared: Compared, release: Sequence[Released], found: Sequence[float | None]
+) -> list[Closeness]:
+    return [
+        Closeness(compared, number, int(dataset.kept.sum()), 0, 0.0, p, _LEVEL)
+        for number, (dataset, p) in enumerate(zip(release, found, strict=True), 1)
+        if p is not None
+    ]
 
 
 def _normal_tail(z: float, simulated: FloatArray) -> float:

@@ -1,5 +1,6 @@
 """Rows that stand for a record: whether they hold more of it than the model would give them.
 
+A row may hold what is known of its record in another column, or that of the record before or after.
 Where columns that are released as they are tell a record only among a few, groups of rows are
 compared with groups of records: by the sums of what they miss their model's mean by.
 """
@@ -10,6 +11,7 @@ import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 from scipy.special import bdtrc, ndtr, ndtri, stdtr
@@ -88,6 +90,10 @@ class Residuals:
     n_groups
         The number of groups of rows and records that are compared: as many as rows where each
         stands for one record; 0 in files of earlier versions.
+    of_records
+        The records' variable, where it is another one.
+    shift
+        How many places after its own record's a row was compared with.
     correlation
         Of the residuals of rows with those of their records; of groups, of their sums.
     z
@@ -106,6 +112,8 @@ class Residuals:
     p_larger: float
     tail: float
     n_groups: int = 0
+    of_records: str = ""
+    shift: int = 0
 
     @property
     def are_too_alike(self) -> bool:
@@ -120,6 +128,15 @@ class Residuals:
         whom = "that they stand for"
         if 0 < self.n_groups < self.n_rows:
             whom = "with the same values of what is released as it is"
+        if self.of_records or self.shift:
+            place = {0: "", 1: " one place further", -1: " one place before"}[self.shift]
+            return (
+                f"How rows of dataset {self.dataset} miss the mean of {self.variable} goes with "
+                f"the {self.of_records or self.variable} of the confidential records "
+                f"{whom}{place} (a correlation of {self.correlation:.2f}, {abs(self.z):.1f} "
+                "standard deviations of chance): were they made of these? The limits do not see "
+                "that."
+            )
         return (
             f"Rows of dataset {self.dataset} miss the mean of {self.variable} "
             f"{'as' if self.correlation > 0 else 'on the other side than'} the confidential "
@@ -143,8 +160,7 @@ def compare_rows(
                 family = model.regression.distribution
                 if pairs is not None and not family.is_continuous:
                     agreements.append(_agreement(synthesizer, model, number, dataset, *pairs))
-                if pairs is None or not family.is_classification:
-                    residuals += _residuals(synthesizer, model, number, dataset, groups)
+                residuals += _residuals(synthesizer, model, number, dataset, groups)
     tail = _LEVEL / max(len(agreements) + len(residuals), 1)
     return (
         tuple(replace(agreement, tail=tail) for agreement in agreements),
@@ -203,25 +219,41 @@ def _residuals(
     synthesizer: Synthesizer, model: Model, number: int, dataset: Released, groups: Groups
 ) -> list[Residuals]:
     """Correlate the residuals of rows with those of their records, by linear predictor."""
-    name, refits = model.regression.response, synthesizer.refits
-    design = refits.design(model, dataset)
+    name = model.response
+    design = synthesizer.refits.design(model, dataset)
     own, weight = _standardised_residuals(model, design, dataset.columns[name])
-    theirs, _ = synthesizer.memory.recall(
-        f"residuals of {name}",
-        lambda: _standardised_residuals(
-            model, refits.design(model, None), synthesizer.columns[name]
-        ),
-    )
     rng = stream(0, "release check", dataset=number, variable=name)
-    found = (
-        _correlation(model, own[:, k], theirs[:, k], weight[:, [k]] * design, groups, rng)
-        for k in range(own.shape[1])
+    shifts = (0, 1, -1) if groups.is_by_place else (0,)
+    found = []
+    for other, shift in product(synthesizer.models, shifts):
+        theirs = np.roll(residuals_of_records(synthesizer, other), -shift, axis=0)
+        of_records = "" if other is model else other.response
+        for k, j in product(range(own.shape[1]), range(theirs.shape[1])):
+            columns = weight[:, [k]] * design
+            one = _correlation(model, own[:, k], theirs[:, j], columns, groups, rng)
+            if one is not None:
+                n_rows, n_groups = len(groups.rows), groups.n_groups
+                found.append(
+                    Residuals(name, number, n_rows, *one, _LEVEL, n_groups, of_records, shift)
+                )
+    return found
+
+
+def residuals_of_rows(synthesizer: Synthesizer, model: Model, dataset: Released) -> FloatArray:
+    """Return the residuals of a dataset's rows, ``(row, predictor)``."""
+    design = synthesizer.refits.design(model, dataset)
+    return _standardised_residuals(model, design, dataset.columns[model.response])[0]
+
+
+def residuals_of_records(synthesizer: Synthesizer, model: Model) -> FloatArray:
+    """Return the residuals of the confidential records, ``(record, predictor)``."""
+    design = synthesizer.refits.design
+    return synthesizer.memory.recall(
+        f"residuals of {model.response}",
+        lambda: _standardised_residuals(
+            model, design(model, None), synthesizer.columns[model.response]
+        )[0],
     )
-    return [
-        Residuals(name, number, len(groups.rows), *one, _LEVEL, groups.n_groups)
-        for one in found
-        if one is not None
-    ]
 
 
 def _correlation(

@@ -8,7 +8,7 @@ are as many rows as records, those of one place may belong together too.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from synrisk.data.schema import common_codes
 from synrisk.synthesis.release import Released
 from synrisk.synthesis.synthesizer import Synthesizer
 
+_IN_PLACE = 0.99  # of those that are known by their names: then all are known by their places
 _ENOUGH = 0.5  # of the rows: so many alone with their record make places superfluous
 
 
@@ -61,6 +62,8 @@ class Groups:
         Their groups, from 0.
     n_records, n_rows
         The numbers of these in each group.
+    is_by_place
+        Whether each row is beside the record at its place.
     """
 
     records: IntArray
@@ -69,6 +72,7 @@ class Groups:
     of_rows: IntArray
     n_records: IntArray
     n_rows: IntArray
+    is_by_place: bool = False
 
     @classmethod
     def of(cls, records: IntArray, rows: IntArray) -> Groups:
@@ -86,7 +90,7 @@ class Groups:
     def by_place(cls, n: int) -> Groups:
         """Return pairs of a record and the row at its place."""
         places = np.arange(n)
-        return cls.of(places, places)
+        return replace(cls.of(places, places), is_by_place=True)
 
     @property
     def n_groups(self) -> int:
@@ -146,7 +150,9 @@ def _groupings(synthesizer: Synthesizer, dataset: Released) -> tuple[Groups, ...
         if groups.n_groups:
             found.append(groups)
         if groups.name_most and len(groups.rows) >= _ENOUGH * n_rows:
-            return tuple(found)
+            records, rows = groups.pairs()
+            in_place = n_rows == synthesizer.n_records and (records == rows).mean() >= _IN_PLACE
+            return (Groups.by_place(n_rows),) if in_place else tuple(found)
     if n_rows == synthesizer.n_records:
         found.insert(0, Groups.by_place(n_rows))
     return tuple(found)

@@ -1,0 +1,200 @@
+"""Traces that confidential values leave in rows which stand for their records.
+
+Not in the values themselves, which are compared elsewhere, but in what goes with them: which people
+are there and how often, the order of rows, last digits, labels, values that are brought to a bound,
+who is among the largest, and columns that were kept but not as they were. If the models drew the
+release, none of that goes with what a record has beyond its model's mean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtr, ndtri, pdtrc
+from scipy.stats import rankdata
+
+from synrisk.base.arrays import FloatArray, IntArray
+from synrisk.data.schema import as_real_numbers
+from synrisk.risk.linked_rows import residuals_of_records, residuals_of_rows
+from synrisk.risk.row_groups import groupings, kept_codes
+from synrisk.synthesis.release import Released
+from synrisk.synthesis.synthesizer import Synthesizer
+
+_LEAST = 20  # pairs of a record and a row
+_N_BINS = 10  # of a kept number or a linear predictor, within which is compared
+_N_DIGITS = 8  # decimals, from a tenth of a standard deviation downwards
+_TOP = (5, 10, 20)
+_LEAST_COMMON = 3  # times that a value occurs
+
+
+def trace(synthesizer: Synthesizer, dataset: Released) -> float | None:
+    """Return the probability of as plain a trace, times the number of those looked for."""
+    with np.errstate(all="ignore"):
+        p = list(_probabilities(synthesizer, dataset))
+    return min(min(p) * len(p), 1.0) if p else None
+
+
+def _probabilities(synthesizer: Synthesizer, dataset: Released) -> Iterator[float]:
+    kept = _strata(synthesizer, dataset)
+    yield from _of_numbers(synthesizer, dataset, kept)
+    for groups in groupings(synthesizer, dataset):
+        if not (groups.is_by_place or groups.name_most):
+            continue
+        records, rows = groups.pairs()
+        if len(records) < _LEAST:
+            continue
+        features = [*_digits(synthesizer, dataset), *_labels(dataset)]
+        if not groups.is_by_place:
+            features.append(np.arange(len(dataset.kept), dtype=np.float64)[dataset.kept])
+        pairs = [(feature[rows], kept[records]) for feature in features]
+        pairs += [
+            (changed[rows], within[records]) for changed, within in _changes(synthesizer, dataset)
+        ]
+        for model in synthesizer.models:
+            for truth in residuals_of_records(synthesizer, model).T:
+                for feature, within in pairs:
+                    yield from _association(truth[records], feature, within)
+            yield from _of_values(synthesizer, model.response, dataset, records, rows)
+
+
+def _strata(synthesizer: Synthesizer, dataset: Released) -> IntArray:
+    """Return a cell for each record by what is kept of it, numbers in bins; 0 where too few."""
+    columns = []
+    for name, codes in kept_codes(synthesizer, dataset).items():
+        numbers, n_text = as_real_numbers(synthesizer.data[name])
+        if not n_text and len(np.unique(numbers)) > _N_BINS:
+            columns.append(_binned(numbers))
+        else:
+            columns.append(codes.records)
+    strata = np.zeros(synthesizer.n_records, dtype=np.int64)
+    for column in columns:
+        finer = pd.MultiIndex.from_arrays([strata, column]).factorize()[0]
+        if len(finer) >= _N_BINS * (int(finer.max(initial=0)) + 1):
+            strata = finer
+    return strata
+
+
+def _binned(numbers: FloatArray) -> IntArray:
+    edges = np.nanquantile(numbers, np.linspace(0.0, 1.0, _N_BINS + 1)[1:-1])
+    return np.asarray(np.searchsorted(edges, numbers, side="right"))
+
+
+def _association(truth: FloatArray, feature: FloatArray, within: IntArray) -> Iterator[float]:
+    """Yield the probability of as large a correlation of ranks, within strata; none if constant."""
+    known = np.isfinite(truth) & np.isfinite(feature)
+    truth, feature, within = truth[known], feature[known], within[known]
+    if len(truth) < _LEAST:
+        return
+    one, other = (_centred(_normal_scores(of), within) for of in (truth, feature))
+    size = math.sqrt(float(one @ one) * float(other @ other))
+    df = len(one) - len(np.unique(within)) - 1
+    # What is left where the feature follows from the strata is rounding.
+    if df < _LEAST // 2 or not float(other @ other) > 1e-9 * len(other) or not size > 0.0:
+        return
+    yield 2.0 * float(ndtr(-math.sqrt(df) * abs(float(one @ other)) / size))
+
+
+def _normal_scores(values: FloatArray) -> FloatArray:
+    return np.asarray(ndtri((rankdata(values) - 0.5) / len(values)))
+
+
+def _centred(values: FloatArray, within: IntArray) -> FloatArray:
+    """Return what values have beyond the mean of their stratum."""
+    codes = np.unique(within, return_inverse=True)[1]
+    means = np.bincount(codes, values) / np.bincount(codes)
+    return values - means[codes]
+
+
+def _of_numbers(synthesizer: Synthesizer, dataset: Released, kept: IntArray) -> Iterator[float]:
+    """Yield whether those who are there, and how often, differ from others in what is hidden."""
+    codes = list(kept_codes(synthesizer, dataset).values())
+    if not codes or len(dataset.kept) == 0:
+        return
+    both = pd.MultiIndex.from_arrays(
+        [np.concatenate([of.records, of.rows]) for of in codes]
+    ).factorize()[0]
+    own, theirs = both[: synthesizer.n_records], both[synthesizer.n_records :]
+    size = int(both.max()) + 1
+    n_records, n_rows = np.bincount(own, minlength=size), np.bincount(theirs, minlength=size)
+    often = (n_rows / np.maximum(n_records, 1))[own]
+    if np.ptp(often) == 0.0:
+        return
+    for model in synthesizer.models:
+        for truth in residuals_of_records(synthesizer, model).T:
+            yield from _association(truth, often, kept)
+
+
+def _digits(synthesizer: Synthesizer, dataset: Released) -> Iterator[FloatArray]:
+    """Yield the decimals of synthesized numbers that a model leaves to chance, and parities."""
+    for model in synthesizer.models:
+        values = dataset.columns[model.response].astype(np.float64)
+        if not model.regression.distribution.is_continuous or not np.std(values) > 0.0:
+            continue
+        first = math.floor(math.log10(float(np.std(values)) / 10.0))
+        for step in 10.0 ** np.arange(first, first - _N_DIGITS, -1, dtype=np.float64):
+            yield np.mod(values, step) / step
+            yield np.mod(np.floor(values / step + 1e-6), 2.0)
+
+
+def _labels(dataset: Released) -> Iterator[FloatArray]:
+    """Yield the parities and last digits of the rows' labels, where these are no count."""
+    labels = dataset.frame.index
+    if isinstance(labels, pd.MultiIndex) or not pd.api.types.is_numeric_dtype(labels.dtype):
+        return
+    numbers = labels.to_numpy(dtype=np.float64)[dataset.kept]
+    if len(numbers) and not (np.diff(np.sort(numbers)) == 1).all():
+        yield np.mod(np.floor(numbers), 2.0)
+        yield np.mod(numbers, 10.0)
+
+
+def _changes(synthesizer: Synthesizer, dataset: Released) -> Iterator[tuple[FloatArray, IntArray]]:
+    """Yield columns that were kept but not as they were, and the record's own values of them.
+
+    One that was rounded or put in wider groups is the same for all records of one value.
+    """
+    confidential = synthesizer.confidential
+    for name in confidential.released_as_is:
+        if name not in dataset.frame.columns:
+            continue
+        own, theirs = confidential.data[name], dataset.frame[name][dataset.kept]
+        (records, _), (numbers, n_text) = pd.factorize(own), as_real_numbers(theirs)
+        if n_text:
+            numbers = pd.factorize(theirs)[0].astype(np.float64)
+        yield np.nan_to_num(numbers, nan=np.nanmin(numbers, initial=0.0) - 1.0), records
+
+
+def _of_values(
+    synthesizer: Synthesizer, name: str, dataset: Released, records: IntArray, rows: IntArray
+) -> Iterator[float]:
+    """Yield whether the largest and common values are those of the same people, by more than chance.
+
+    The number of both is about Poisson, and less spread, if rows are others'.
+    """
+    model = next(one for one in synthesizer.models if one.response == name)
+    if not model.regression.distribution.is_continuous:
+        return
+    truth = residuals_of_records(synthesizer, model)[records, 0]
+    drawn = residuals_of_rows(synthesizer, model, dataset)[rows, 0]
+    n = len(rows)
+    for sign in (1.0, -1.0):
+        own, theirs = (np.argsort(-sign * of) for of in (truth, drawn))
+        for k in (k for k in _TOP if 4 * k <= n):
+            yield _as_many(len(np.intersect1d(own[:k], theirs[:k])), k * k / n)
+    eta, _ = model.mean_predictors(synthesizer.refits.design(model, dataset))
+    within = _binned(eta[rows, 0])
+    own, theirs = synthesizer.columns[name][records], dataset.columns[name][rows]
+    values, n_values = np.unique(own, return_counts=True)
+    for value in values[n_values >= _LEAST_COMMON]:
+        here, there = own == value, theirs == value
+        if int(there.sum()) >= _LEAST_COMMON:
+            size = np.bincount(within)
+            a, b = (np.bincount(within, of) for of in (here, there))
+            expected = float(np.sum(a * b / np.maximum(size, 1)))
+            yield _as_many(int((here & there).sum()), expected)
+
+
+def _as_many(found: int, expected: float) -> float:
+    return float(pdtrc(found - 1, expected)) if found else 1.0
