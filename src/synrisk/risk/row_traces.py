@@ -27,6 +27,8 @@ _LEAST = 20  # pairs of a record and a row
 _N_BINS = 10  # of a kept number or a linear predictor, within which is compared
 _N_DIGITS = 8  # decimals, from a tenth of a standard deviation downwards
 _TOP = (5, 10, 20)
+_SORTED = 0.95  # of steps from a row to the next, in one direction
+_MOST_KEYS = 4  # columns by which rows may have been sorted, one within the other
 _LEAST_COMMON = 3  # times that a value occurs
 
 
@@ -47,9 +49,11 @@ def _probabilities(synthesizer: Synthesizer, dataset: Released) -> Iterator[floa
         if len(records) < _LEAST:
             continue
         features = [*_digits(synthesizer, dataset), *_labels(dataset)]
-        if not groups.is_by_place:
-            features.append(np.arange(len(dataset.kept), dtype=np.float64)[dataset.kept])
         pairs = [(feature[rows], kept[records]) for feature in features]
+        if not groups.is_by_place:
+            sorted_by = _sorted_by(dataset)
+            within = sorted_by[rows] if sorted_by.any() else kept[records]
+            pairs.append((rows.astype(np.float64), within))
         pairs += [
             (changed[rows], within[records]) for changed, within in _changes(synthesizer, dataset)
         ]
@@ -139,6 +143,30 @@ def _digits(synthesizer: Synthesizer, dataset: Released) -> Iterator[FloatArray]
             yield np.mod(np.floor(values / step + 1e-6), 2.0)
 
 
+def _sorted_by(dataset: Released) -> IntArray:
+    """Return the rows' places in the values that they were sorted by, as far as these are there."""
+    columns = [
+        pd.factorize(dataset.frame[name][dataset.kept], sort=True)[0]
+        for name in dataset.frame.columns
+        if dataset.frame[name].map(type).nunique() == 1
+    ]
+    within = np.zeros(int(dataset.kept.sum()), dtype=np.int64)
+    for _ in range(_MOST_KEYS):
+        same = np.diff(within) == 0
+        rising = [_share_rising(np.diff(codes)[same]) for codes in columns]
+        if not rising or max(rising) < _SORTED:
+            break
+        key = columns.pop(int(np.argmax(rising)))
+        within = pd.MultiIndex.from_arrays([within, key]).factorize()[0]
+    return within
+
+
+def _share_rising(steps: IntArray) -> float:
+    """Return the share of steps in one direction; 0 where there is none."""
+    moved = steps[steps != 0]
+    return float(max((moved > 0).mean(), (moved < 0).mean())) if len(moved) else 0.0
+
+
 def _labels(dataset: Released) -> Iterator[FloatArray]:
     """Yield the parities and last digits of the rows' labels, where these are no count."""
     labels = dataset.frame.index
@@ -169,7 +197,7 @@ def _changes(synthesizer: Synthesizer, dataset: Released) -> Iterator[tuple[Floa
 def _of_values(
     synthesizer: Synthesizer, name: str, dataset: Released, records: IntArray, rows: IntArray
 ) -> Iterator[float]:
-    """Yield whether the largest and common values are those of the same people, by more than chance.
+    """Yield whether the largest, and common values, are those of the same people.
 
     The number of both is about Poisson, and less spread, if rows are others'.
     """
