@@ -8,13 +8,22 @@ import time
 from pathlib import Path
 
 import pytest
-from helpers.attack_cases import Attack, people
 from helpers import attack_workers
+from helpers.attack_cases import Attack, people
 from helpers.attack_workers import Tally, Watch, attack, try_one
 from helpers.attacks import ATTACKS
 
 SEED = 17
-SLOW = ("study", "manifest", "utility.json", "names", "names in studies", "archives", "audit")
+SLOW = (
+    "study",
+    "manifest",
+    "utility.json",
+    "names",
+    "names in studies",
+    "archives",
+    "audit",
+    "survey files",
+)
 
 
 @pytest.mark.filterwarnings("ignore")
