@@ -2,9 +2,9 @@
 
 The release is public, and the intruder of the worst case knows everybody else: he can try values of
 one record, make the whole report for each, and keep those for which it comes out as it was written.
-A count, a quantile or a digit of a mean is enough for him. So a report for sharing says how each
-limit came out, a few quantities in wide public bands, what was assumed and what was released, and
-shows pictures of the release itself. All else is inside.
+A count, a quantile or a digit of a mean is enough for him. So a report for sharing says whether the
+limits are kept, of a release that passes a few quantities in wide public bands, what was assumed
+and what was released, and shows pictures of the release itself. All else is inside.
 """
 
 from __future__ import annotations
