@@ -80,6 +80,11 @@ def read_csv(
     here = f"{what}: {path.name}"
     dialect, lines = _read_dialect(path, here, separator, comment)
     header = lines.header
+    if any("\n" in name or "\r" in name for name in header):
+        raise FileError(
+            f"{here} has a name that goes on in the next line; is a quotation mark not closed? Write "
+            "each name in one line."
+        )
     _refuse_other_separator(lines, here, dialect.separator)
     _refuse_other_lengths(lines, here)
     dialect = dialect.with_marks_of(lines.rows, here)
