@@ -82,8 +82,8 @@ def read_csv(
     header = lines.header
     if any("\n" in name or "\r" in name for name in header):
         raise FileError(
-            f"{here} has a name that goes on in the next line; is a quotation mark not closed? Write "
-            "each name in one line."
+            f"{here} has a name that goes on in the next line; is a quotation mark not closed? "
+            "Write each name in one line."
         )
     _refuse_other_separator(lines, here, dialect.separator)
     _refuse_other_lengths(lines, here)
