@@ -138,8 +138,8 @@ def test_what_is_no_unicode_text_is_refused_and_not_shown(frame, where):
     assert not re.search("[\ud800-\udfff]", str(caught.value))
 
 
-# A column x of two numbers, a bit of whose description is changed: pyarrow 26 ends the process where
-# that is asked for, and raises where the column is read.
+# A column x of two numbers, a bit of whose description is changed: pyarrow 26 ends the process
+# where that is asked for, and raises where the column is read.
 _ENDS_THE_PROCESS = (
     "P(e~L6$BL^6(md*1Qh@h000m?00000008hm000000000$6#x|y6&5TN1Qie!1{DSz7zh9W0000006-WB"
     "00000008hm762#+000000000$7zh9W00000@IMg|00009AOZjY00aR60|FHU87wsb7zT4=Xk~3-6#@Vi"
