@@ -1,5 +1,7 @@
 """Whatever runs the blocks, the bits are the same."""
 
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -136,6 +138,34 @@ def test_work_within_work_does_not_wait_for_itself():
             return sum(executor.map(lambda k: k * item, range(5)))
 
         assert list(executor.map(work, range(6))) == [10 * item for item in range(6)]
+
+
+_ABANDONED = """
+import gc, threading
+from synrisk.base.workers import workers
+begun, left = threading.Event(), threading.Event()
+
+def work(item):
+    if threading.current_thread() is not threading.main_thread() and item:
+        begun.set()
+        left.wait()
+        gc.collect()
+
+gc.disable()
+with workers(2).open() as executor:
+    results = executor.map(work, range(1000))
+    next(results)
+    begun.wait()
+    circle = [results]
+    circle.append(circle)
+    del results, circle
+    left.set()
+"""
+
+
+def test_a_helper_that_clears_away_what_nobody_iterates_does_not_wait_for_itself():
+    """The process would never end."""
+    subprocess.run([sys.executable, "-c", _ABANDONED], timeout=60, check=True)
 
 
 def test_nothing_is_begun_after_ctrl_c_in_the_callers_own_work():

@@ -1,15 +1,29 @@
 """A small part of benchmarks/attack.py: damaged and hostile inputs for everything that reads."""
 
+import os
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+from helpers import attack_workers
 from helpers.attack_cases import Attack, people
-from helpers.attack_workers import Tally, attack, try_one
+from helpers.attack_workers import Tally, Watch, attack, try_one
 from helpers.attacks import ATTACKS
 
 SEED = 17
-SLOW = ("study", "manifest", "utility.json", "names", "names in studies", "archives", "audit")
+SLOW = (
+    "study",
+    "manifest",
+    "utility.json",
+    "names",
+    "names in studies",
+    "archives",
+    "audit",
+    "survey files",
+)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -52,3 +66,61 @@ def test_a_process_of_the_attack_tells_what_came_of_its_inputs():
     attack("criteria", SEED, tally, seconds=60, inputs=5)
     assert (tally.n, tally.next_number, tally.problems) == (5, 5, [])
     assert tally.largest > 0
+
+
+def _watched(program, monkeypatch, **limits):
+    """Return what is told of a program that does not end."""
+    for name, limit in limits.items():
+        monkeypatch.setattr(attack_workers, name, limit)
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, start_new_session=True) as process:
+        watch, how, end = Watch(process.pid), "", time.monotonic() + 30
+        while not how and time.monotonic() < end:
+            time.sleep(0.05)
+            how = watch.too_much()
+        os.killpg(process.pid, signal.SIGKILL)
+    return how
+
+
+ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="what a process does is Linux' word")
+_DEADLOCK = """
+import threading
+lock = threading.Lock()
+lock.acquire()
+threading.Thread(target=lock.acquire).start()
+lock.acquire()
+"""
+
+
+@ON_LINUX
+@pytest.mark.parametrize(
+    ("program", "limits", "told"),
+    [
+        (_DEADLOCK, {"MOST_SECONDS_ASLEEP": 0.5}, "all its threads sleep"),
+        ("while True: pass", {"MOST_SECONDS": 0.5}, "more than 0 s"),
+        (
+            "import time\nwhile True:\n time.sleep(0.2)\n sum(range(10**6))",
+            {"MOST_MINUTES": 0.03, "MOST_SECONDS": 20.0},
+            "minutes, though",
+        ),
+        (
+            "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'while True: pass'])",
+            {"MOST_SECONDS": 0.5, "MOST_SECONDS_ASLEEP": 20.0},
+            "more than 0 s",
+        ),
+    ],
+    ids=["deadlock", "endless", "by little and little", "endless child"],
+)
+def test_an_input_that_does_not_end_is_seen(monkeypatch, program, limits, told):
+    assert told in _watched(program, monkeypatch, **limits)
+
+
+@ON_LINUX
+def test_a_process_that_stands_by_for_a_core_does_not_sleep(monkeypatch):
+    """A starved machine and a clock that leaps are no deadlock."""
+    monkeypatch.setattr(attack_workers, "_activity", lambda _: (1.0, True))
+    watch = Watch(0)
+    monkeypatch.setattr(attack_workers.time, "monotonic", lambda: watch._begun + 600.0)
+    assert watch.too_much() == ""
+    monkeypatch.setattr(attack_workers, "_activity", lambda _: (1.0, False))
+    assert watch.too_much() == ""  # one look at it, however long after the last

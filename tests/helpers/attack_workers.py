@@ -28,7 +28,8 @@ from pathlib import Path
 from typing import Any
 
 MOST_SECONDS = 30.0  # of computing; a machine that does other things too is slower
-MOST_MINUTES_WAITING = 3.0  # for a process that computes nothing
+MOST_SECONDS_ASLEEP = 60.0  # one after the other: nothing computes, nor would if it were let
+MOST_MINUTES = 20.0  # in all, however little of them a starved machine gives
 MOST_BYTES = 2 * 10**9
 _SLACK = 2 * 10**9  # beyond which a process is ended at once
 _PIPE = 3
@@ -100,12 +101,13 @@ def _watch(
             ],
             stdout=errors, stderr=errors, stdin=subprocess.DEVNULL, pass_fds=(write,),
             env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+            start_new_session=True,
         )  # fmt: skip
     os.close(write)
     number: int | None = None  # of the input that is being tried
     begun, how = float("inf"), ""  # preparations are not counted
     with os.fdopen(read, "rb", buffering=0) as pipe:
-        waiting, n_computed, seen, since = b"", 0.0, 0.0, time.monotonic()
+        waiting, watch = b"", Watch(process.pid)
         while True:
             if select.select([pipe], [], [], 0.1)[0]:
                 piece = pipe.read(1 << 16)
@@ -116,24 +118,22 @@ def _watch(
                     told = json.loads(line)
                     number = _note(told, reader, seed, tally)
                     begun = min(begun, time.monotonic())
-                    n_computed, since = _seconds_of(process.pid), time.monotonic()
+                    watch = Watch(process.pid)
             is_over = time.monotonic() > begun + seconds
             if (is_over and number is None) or (last is not None and tally.next_number >= last):
                 number = None
                 break
-            now = _seconds_of(process.pid)
-            if now > seen:  # however little: others may have the machine
-                seen, since = now, time.monotonic()
-            how = _too_much(process.pid, n_computed, since) if number is not None else ""
+            how = watch.too_much() if number is not None else ""
             if how:
                 break
     if how:
         process.send_signal(signal.SIGABRT)  # it tells where it is
         time.sleep(1.0)
-    process.kill()
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)  # with the processes that it started
     code = process.wait()
     if number is not None or code not in (0, -9):
-        said = (folder / "errors").read_bytes()[-6_000:].decode(errors="replace")
+        said = _told_last(folder / "errors")
         how = f"{how or f'the process ended with {code}'}: {said}"
         if number is None:
             raise RuntimeError(f"{reader}: the attack itself failed: {said}")
@@ -141,6 +141,12 @@ def _watch(
         tally.problems.append(f"{_again(reader, seed, number)}: {how}")
         tally.next_number = number + 1
     return time.monotonic() - begun
+
+
+def _told_last(file: Path) -> str:
+    """Return the end of what a process said, without the long list of modules after its stacks."""
+    said = file.read_bytes().decode(errors="replace")
+    return said.partition("Extension modules:")[0][-6_000:]
 
 
 def _again(reader: str, seed: int, number: int) -> str:
@@ -162,32 +168,57 @@ def _note(told: dict[str, Any], reader: str, seed: int, tally: Tally) -> int | N
     return None
 
 
-def _too_much(pid: int, n_computed: float, since: float) -> str:
-    """Tell whether a process computes or waits for too long, or takes too much memory.
+class Watch:
+    """How long a process and those that it started compute and sleep over one input.
 
-    Parameters
-    ----------
-    pid
-        The process.
-    n_computed
-        The seconds that it had computed when it began its input.
-    since
-        When it was last seen to compute.
+    A machine that others use, or that stands still itself, lets a process wait that could go on;
+    that is told from a deadlock by its threads: one that could run is running or would be.
+    Moments at which all sleep are counted, so that a clock that leaps counts as one of them.
     """
-    if _seconds_of(pid) - n_computed > MOST_SECONDS:
-        return f"more than {MOST_SECONDS:.0f} s"
-    if time.monotonic() - since > 60 * MOST_MINUTES_WAITING:
-        return "it waits without end"
-    n_bytes = _memory_of(pid, "VmRSS")
-    return f"{n_bytes / 1e9:.1f} GB of memory" if n_bytes > MOST_BYTES + _SLACK else ""
+
+    def __init__(self, pid: int) -> None:
+        self._pid, self._begun = pid, time.monotonic()
+        self._at_first = self._computed = _activity(pid)[0]
+        self._looked, self._asleep = self._begun, 0.0
+
+    def too_much(self) -> str:
+        """Tell whether it computes or sleeps for too long, or takes too much memory."""
+        (computed, is_awake), now = _activity(self._pid), time.monotonic()
+        if is_awake or computed != self._computed:
+            self._asleep = 0.0
+        else:
+            self._asleep += min(now - self._looked, 1.0)
+        self._computed, self._looked = computed, now
+        if computed - self._at_first > MOST_SECONDS:
+            return f"more than {MOST_SECONDS:.0f} s"
+        if self._asleep > MOST_SECONDS_ASLEEP:
+            return f"all its threads sleep, for {MOST_SECONDS_ASLEEP:.0f} s"
+        if now - self._begun > 60 * MOST_MINUTES:
+            return f"more than {MOST_MINUTES:.0f} minutes, though it computed for {computed:.0f} s"
+        n_bytes = _memory_of(self._pid, "VmRSS")
+        return f"{n_bytes / 1e9:.1f} GB of memory" if n_bytes > MOST_BYTES + _SLACK else ""
 
 
-def _seconds_of(pid: int) -> float:
-    """Return how long a process has computed."""
-    with contextlib.suppress(OSError, IndexError, ValueError):
-        words = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
-    return time.monotonic()
+def _activity(pid: int) -> tuple[float, bool]:
+    """Return the seconds that a process and its children computed, and whether any could go on.
+
+    A thread that waits for a disk (D) could: it is not another thread that it waits for.
+    """
+    seconds, is_awake = 0.0, False
+    with contextlib.suppress(OSError):  # it has ended meanwhile
+        ticks = _stat(f"/proc/{pid}")[11:15]  # its own, and those of children that have ended
+        seconds = sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            is_awake |= _stat(thread)[0] in "RD"
+            for child in (thread / "children").read_text(encoding="utf-8").split():
+                own, is_child_awake = _activity(int(child))
+                seconds, is_awake = seconds + own, is_awake or is_child_awake
+    return seconds, is_awake
+
+
+def _stat(place: str | Path) -> list[str]:
+    """Return what the system says of a process or a thread, from its state on."""
+    return Path(place, "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
 
 
 def _memory_of(pid: int | str, which: str) -> int:

@@ -115,6 +115,29 @@ def _of_draws_of_r(case: Case) -> Path:
     return case.write("draws.rds", damaged(content, case.rng))
 
 
+def _stored_surveys(folder: Path) -> dict[str, Any]:
+    """Files of SPSS, SAS and Stata; nothing writes a .sas7bdat."""
+    import pyreadstat
+
+    good = fitted(folder)
+    labels = {"Owner": {0: "rents", 1: "owns"}}
+    for ending, write, options in (
+        (".sav", pyreadstat.write_sav, {"variable_value_labels": labels}),
+        (".zsav", pyreadstat.write_sav, {"compress": True}),
+        (".por", pyreadstat.write_por, {}),
+        (".dta", pyreadstat.write_dta, {"variable_value_labels": labels}),
+        (".xpt", pyreadstat.write_xport, {}),
+    ):
+        write(good["data"], str(folder / f"people{ending}"), **options)
+    return {**good, "files": sorted(folder.glob("people.*"))}
+
+
+def _of_survey(case: Case) -> Path:
+    path = any_of(case.good["files"], case.rng)
+    ending = ".sas7bdat" if case.rng.random() < 0.1 else path.suffix
+    return case.write(f"people{ending}", damaged(path.read_bytes(), case.rng))
+
+
 # -- files of results ---------------------------------------------------------------------------
 KINDS = {
     "an attribute risk": sr.AttributeRisk.load,
@@ -456,6 +479,7 @@ ATTACKS: dict[str, Attack] = {
     "rds": _of_r(".rds", rds),
     "RData": _of_r(".RData", lambda frame: rdata(frame, "people")),
     "files of R": Attack(_stored_r, _of_draws_of_r, take_table),
+    "survey files": Attack(_stored_surveys, _of_survey, take_table),
     "archives": Attack(fitted, _bomb, take_table),
     "netcdf": Attack(_saved, _of_netcdf, _use_saved, 0.5),
     "netcdf signed anew": Attack(_saved, _of_signed_netcdf, _use_saved),

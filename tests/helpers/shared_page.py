@@ -66,8 +66,23 @@ def left(n: int, variables: int, m: int, record: int, n_guesses: int, *, seed: i
     release = fit(data, variables).synthesize(m, seed=SECRET + seed)
     written = facts(data, release, variables)
     found = []
-    for guess in np.linspace(data["y"].min(), data["y"].max(), n_guesses):
+    for guess in _over_the_range(data, n_guesses):
         tried = data.copy()
         tried.loc[data.index[record], "y"] = guess
         found.append(facts(tried, release, variables) == written)
     return found
+
+
+def believed(n: int, record: int, n_guesses: int, *, seed: int) -> np.ndarray:
+    """Return what the intruder believes of the values that `left` tries, before he sees a page."""
+    data = people(n, seed)
+    others = data.drop(data.index[record])
+    slope, start = np.polyfit(others["x"], others["y"], 1)
+    spread = np.std(others["y"] - start - slope * others["x"], ddof=2)
+    mean = start + slope * data["x"].iloc[record]
+    density = np.exp(-0.5 * ((_over_the_range(data, n_guesses) - mean) / spread) ** 2)
+    return density / density.sum()
+
+
+def _over_the_range(data: pd.DataFrame, n_guesses: int) -> np.ndarray:
+    return np.linspace(data["y"].min(), data["y"].max(), n_guesses)

@@ -132,6 +132,19 @@ def with_an_outlier(family):
     return data, np.array([0.0, 1.0])
 
 
+def test_with_one_draw_nobody_is_fitted_at_each_guess():
+    """Everybody is unreliable then, and to fit all at every guess took minutes."""
+    data, guesses = with_an_outlier("poisson")
+    synthesizer = sr.fit(sr.Regression("k ~ x", "poisson"), data, n_draws=1, seed=3)
+    with pytest.warns(sr.ReliabilityWarning):
+        risk = sr.attribute_risk(
+            synthesizer, synthesizer.synthesize(1, seed=4), on_unreliable="fit", question="paper",
+            guesses={"k": sr.Values(guesses)}, records=[N - 1],
+        )  # fmt: skip
+    assert not risk.records["reliable"].item()
+    assert not any("fitted at each guess" in note for note in risk.notes)
+
+
 @pytest.mark.parametrize("m", [1, 2])
 @pytest.mark.parametrize("prior", ["uniform", "model"])
 @pytest.mark.parametrize("family", ["poisson", "bernoulli"])

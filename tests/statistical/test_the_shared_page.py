@@ -19,6 +19,11 @@ def test_the_page_is_the_same_whatever_the_record_is(n, variables, m, record):
     assert sum(same) >= 0.9 * N_GUESSES
 
 
+def test_of_a_release_that_fails_the_page_tells_the_verdict_alone():
+    """With twenty datasets every value fails; bands of gains would leave half of them."""
+    assert all(left(200, 1, 20, -1, 5, seed=0))
+
+
 def test_a_page_that_told_the_largest_gain_would_give_a_record_away(monkeypatch):
     """The attack sees what it should: a single number in three digits leaves few values."""
     monkeypatch.setattr("synrisk.report.shared._points", lambda gain: f"{gain:.3g}")

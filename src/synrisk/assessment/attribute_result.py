@@ -328,7 +328,7 @@ class AttributeRisk:
         path
             A name that ends in ``.html``.
         kind
-            ``"sharing"``: how each limit came out, gains in wide bands, what was assumed and
+            ``"sharing"``: whether the limits are kept, gains in wide bands, what was assumed and
             released, and pictures of the release. ``"inside"``: everything, with the riskiest
             records by label, in files that their owner alone can read.
         criteria

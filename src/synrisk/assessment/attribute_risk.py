@@ -133,8 +133,8 @@ def attribute_risk(
     on_unreliable
         What to do about records that cannot be relied on: ``"flag"`` them in the column
         ``reliable``, with a warning; ``"fit"`` models made by `fit` anew at each of their guesses,
-        for up to 50 records, those most at risk first, which takes seconds a record; or
-        ``"raise"``. ``"auto"`` fits where that settles all of them, and else flags; for
+        for up to 50 records, those most at risk first, which takes seconds a record and needs 20
+        draws; or ``"raise"``. ``"auto"`` fits where that settles all of them, and else flags; for
         ``question="paper"`` it flags.
     executor
         None or ``"threads"`` uses a thread for each core, ``"serial"`` one; a number is a number

@@ -346,7 +346,7 @@ class Audit:
         path
             A name that ends in ``.html``.
         kind
-            ``"sharing"``: how each limit came out, gains in wide bands, what was assumed, and
+            ``"sharing"``: whether the limits are kept, gains in wide bands, what was assumed, and
             pictures of the release. ``"inside"``: everything, with the people of whom most is
             learnt by label, in files that their owner alone can read.
         criteria

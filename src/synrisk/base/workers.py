@@ -10,6 +10,7 @@ from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, 
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
+from threading import get_ident
 from typing import Any, Protocol, TypeVar
 
 from synrisk.base.errors import OptionError
@@ -63,7 +64,10 @@ class _Crew:
                 raise
             return True
 
+        helpers: set[int] = set()
+
         def help_out() -> None:
+            helpers.add(get_ident())
             while work_one():
                 pass
 
@@ -76,7 +80,10 @@ class _Crew:
                 yield result.result()
         finally:
             left.clear()
-            wait([one for one in helping if not one.cancel()])
+            # What nobody iterates any more may be closed by the garbage collector in a helper,
+            # which would wait for itself.
+            if get_ident() not in helpers:
+                wait([one for one in helping if not one.cancel()])
 
 
 @dataclass(frozen=True, eq=False)

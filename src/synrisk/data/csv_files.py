@@ -80,6 +80,11 @@ def read_csv(
     here = f"{what}: {path.name}"
     dialect, lines = _read_dialect(path, here, separator, comment)
     header = lines.header
+    if any("\n" in name or "\r" in name for name in header):
+        raise FileError(
+            f"{here} has a name that goes on in the next line; is a quotation mark not closed? "
+            "Write each name in one line."
+        )
     _refuse_other_separator(lines, here, dialect.separator)
     _refuse_other_lengths(lines, here)
     dialect = dialect.with_marks_of(lines.rows, here)
@@ -185,16 +190,23 @@ def _without_comments(lines: Iterator[str], comment: str | None) -> Iterator[str
 
 
 def _refuse_other_separator(lines: _Lines, here: str, separator: str) -> None:
-    """Raise if the first line is one cell that holds what may separate cells."""
-    if len(lines.header) > 1:
+    """Raise if names hold what may separate cells: all of it if there is one, else as much of it.
+
+    Decimal commas part the rows of a file that is separated by tabs into as many cells each, also
+    where the first record stands beside the names.
+    """
+    n_parts = len(lines.header) - 1
+    for other, name in SEPARATORS.items():
+        n_held = 0 if other == separator else sum(cell.count(other) for cell in lines.header)
+        n_rows = sum(any(other in cell for cell in row) for row in lines.rows)
+        if n_held and (not n_parts or (n_held >= n_parts and n_rows > len(lines.rows) / 2)):
+            which = "names that hold" if n_parts else "one column whose name holds"
+            raise FileError(
+                f"{here} has {which} {name}; it seems to be separated by {other!r}. {_AS_CSV}"
+            )
+    if n_parts:
         return
     cell = lines.header[0]
-    for other, name in SEPARATORS.items():
-        if other != separator and other in cell:
-            raise FileError(
-                f"{here} has one column whose name holds {name}; it seems to be separated by "
-                f"{other!r}. {_AS_CSV}"
-            )
     # Most of them: the names may stand further down.
     if len(cell.split()) > 1 and sum(map(_holds_numbers, lines.rows)) > len(lines.rows) / 2:
         raise FileError(f"{here} seems to be separated by blanks. {_AS_CSV}")

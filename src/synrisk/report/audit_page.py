@@ -114,7 +114,7 @@ def _for_anyone(source: AuditSource, *, sharing: bool) -> dict[str, Any]:
         "kind": "sharing" if sharing else "inside",
         "date": today(),
         "verdict": told(source.verdict, sharing=sharing),
-        "gains": gains_in_bands(source.measures),
+        "gains": gains_in_bands(source.measures, source.verdict),
         "evaluated": {
             "sensitive": list(files.sensitive),
             "known": None if files.keys is None else list(files.keys),

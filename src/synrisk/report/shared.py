@@ -2,9 +2,9 @@
 
 The release is public, and the intruder of the worst case knows everybody else: he can try values of
 one record, make the whole report for each, and keep those for which it comes out as it was written.
-A count, a quantile or a digit of a mean is enough for him. So a report for sharing says how each
-limit came out, a few quantities in wide public bands, what was assumed and what was released, and
-shows pictures of the release itself. All else is inside.
+A count, a quantile or a digit of a mean is enough for him. So a report for sharing says whether the
+limits are kept, of a release that passes a few quantities in wide public bands, what was assumed
+and what was released, and shows pictures of the release itself. All else is inside.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from synrisk.report.facts import (
 from synrisk.report.pictures import pictures_of_release
 from synrisk.report.usefulness import usefulness
 from synrisk.synthesis.release import Released
+from synrisk.verdict.reasons import PASSED
+from synrisk.verdict.verdict import Verdict
 
 # In percentage points. The first is the default limit, which the verdict tells anyway.
 _GAINS = (10, 50)
@@ -46,7 +48,7 @@ def collect_shared(
         "kind": "sharing",
         "date": today(),
         "verdict": None if source.verdict is None else told(source.verdict, sharing=True),
-        "gains": {} if _is_void(source) else gains_in_bands(drawn.measures),
+        "gains": gains_in_bands(drawn.measures, source.verdict),
         "evaluated": evaluated(source),
         "figures": [] if release is None else pictures_of_release(drawn, release),
         "intruder": intruder(source),
@@ -60,16 +62,14 @@ def collect_shared(
     return facts
 
 
-def _is_void(source: Source) -> bool:
-    """Tell whether a check shows that numbers tell nothing of the release."""
-    return source.checks is not None and bool(source.checks.failures)
-
-
-def gains_in_bands(measures: RecordMeasures) -> dict[str, str]:
+def gains_in_bands(measures: RecordMeasures, verdict: Verdict | None) -> dict[str, str]:
     """Return the largest gain, of all variables together or of one, and how many have a large one.
 
-    Both in bands, and not by variable: every band has ends that one record may lie at.
+    Both in bands, and not by variable: every band has ends that one record may lie at. Nothing of a
+    release that does not pass: where many gains are large, one record moves many across an end.
     """
+    if verdict is None or verdict.outcome != PASSED:
+        return {}
     all_gains = [measures[of, "gain"].value for of in (JOINT, *measures.variables)]
     gain = 100.0 * np.max(all_gains, axis=0)
     return {

@@ -93,7 +93,7 @@ def evaluation_from_contents(
         prior,
         positions,
         {row: tuple(own) for row, own in fitted.items()},
-        asked and Question.from_json(asked, synthesizer.plan.synthesized, prior),
+        None if asked is None else Question.from_json(asked, synthesizer.plan.synthesized, prior),
     )
     return evaluation, result
 

@@ -168,7 +168,7 @@ class Question:
 
 def _range(stored: Mapping[str, Any]) -> Range:
     within = stored["within"]
-    return Range(stored["n"], stored["margin"], within and (within[0], within[1]))
+    return Range(stored["n"], stored["margin"], None if within is None else (within[0], within[1]))
 
 
 def _near(synthesizer: Synthesizer, name: str) -> Tolerance:

@@ -130,13 +130,18 @@ def evaluate_further(
     return FurtherRisk(name, found, verdict)
 
 
-def load_further(folder: Path, manifest: Mapping[str, Any], rows: str) -> list[FurtherRisk]:
-    """Return the further risks that a folder holds."""
-    loaded = []
+def further_of(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the further risks that a manifest names, with their limits."""
     further = manifest.get("further") or {}
     if not isinstance(further, Mapping):
         raise FileError(_DAMAGED)
-    for name, criteria in further.items():
+    return further
+
+
+def load_further(folder: Path, manifest: Mapping[str, Any], rows: str) -> list[FurtherRisk]:
+    """Return the further risks that a folder holds."""
+    loaded = []
+    for name, criteria in further_of(manifest).items():
         path = folder / f"{name}.nc"
         if name not in _RESULTS or not path.is_file():
             raise FileError(f"{path} is not there; run the study again.")

@@ -51,6 +51,7 @@ from synrisk.study.further_risks import (
     check_further,
     evaluate_further,
     further_names,
+    further_of,
     load_further,
     page_names,
     plain_numbers,
@@ -239,7 +240,7 @@ def report(
         criteria = _criteria_of(folder, manifest)
     rows = str(manifest.get("rows", CALLED))
     names = [SUMMARY, *(name for kind in chosen for name in report_names(kind))]
-    if AUDIT in (manifest.get("further") or {}):
+    if AUDIT in further_of(manifest):
         names += page_names(chosen)
     synthetic, said = _synthetic_of(folder, manifest)
     with writing(folder, names, keep=True) as staging, steps(progress) as show:

@@ -199,7 +199,8 @@ def sample_text(file: str) -> str:
 
 def guessed_text(file: str, data: str, frame: pd.DataFrame) -> str:
     """Return a commented study file with a plan guessed from the columns of the data."""
-    frame = frame.replace([np.inf, -np.inf], np.nan)  # refused when the study runs
+    is_infinite = frame.select_dtypes("number").isin([np.inf, -np.inf])  # not of lists in cells
+    frame = frame.mask(is_infinite.reindex(columns=frame.columns, fill_value=False))
     guess = _Guess.of(frame)
     return "\n".join(
         [

@@ -6,7 +6,7 @@ else could try values of one record until the same counts come out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -163,11 +163,16 @@ class LimitReason(Reason):
             text += f" {of_these} the prior exceeds it already, before the release."
         return text
 
+    @property
+    def rule(self) -> str:
+        """What the limit asks for, in words."""
+        whom = f"at most {_percent(self.share)} of {self.rows}" if self.share else f"no {self.rows}"
+        return f"for {whom} {self._exceeds(none=not self.share)}"
+
     def _shared(self) -> str:
-        allowed = _percent(self.share)
         if self.outcome == PASSED:
-            whom = f"at most {allowed} of {self.rows}" if self.share else f"no {self.rows}"
-            return f"For {whom} {self._exceeds(none=not self.share)}."
+            return f"F{self.rule[1:]}."
+        allowed = _percent(self.share)
         whom = f"more than {allowed} of {self.rows}" if self.share else f"some {self.rows}"
         if self.outcome == FAILED:
             return f"For {whom} {self._exceeds(none=False)}."
@@ -216,6 +221,38 @@ class LimitReason(Reason):
             "undecided": dict(self.undecided),
             "n_before": self.n_before,
         }
+
+
+@dataclass(frozen=True)
+class AllLimitsReason(Reason):
+    """How all limits together came out, where not all are kept: what is shared of them.
+
+    Which of them are kept may hang on one record, where all together do not.
+
+    Attributes
+    ----------
+    rules
+        What each asks for, in words.
+    """
+
+    kind = "limits"
+    rules: tuple[str, ...]
+
+    @classmethod
+    def of(cls, limits: Sequence[LimitReason]) -> AllLimitsReason:
+        """Return the worst outcome of several limits."""
+        failed = any(one.outcome == FAILED for one in limits)
+        return cls(FAILED if failed else UNJUDGED, tuple(one.rule for one in limits))
+
+    def sentence(self, *, sharing: bool = False) -> str:  # noqa: ARG002 - it is only shared
+        """Return it in words."""
+        n = len(self.rules)
+        found = (
+            f"Not all of {n} limits are kept; which are is told inside."
+            if self.outcome == FAILED
+            else f"Whether all of {n} limits are kept cannot be said; what is known is told inside."
+        )
+        return f"{found} They ask that {'; that '.join(self.rules)}."
 
 
 @dataclass(frozen=True)

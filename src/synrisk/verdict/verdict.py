@@ -29,6 +29,7 @@ from synrisk.verdict.reasons import (
     NOT_EVALUATED,
     PASSED,
     UNJUDGED,
+    AllLimitsReason,
     AsIsReason,
     FurtherReason,
     LimitReason,
@@ -158,6 +159,10 @@ class Verdict:
 
     def _told(self, *, sharing: bool) -> list[Reason]:
         told = [reason for reason in self.reasons if reason.is_shared or not sharing]
+        limits = [reason for reason in told if isinstance(reason, LimitReason)]
+        if sharing and len(limits) > 1 and self.of_limits != PASSED:
+            others = [reason for reason in told if not isinstance(reason, LimitReason)]
+            return [AllLimitsReason.of(limits), *others]
         if not any(reason.voids_limits for reason in told):
             return told
         return [one.as_void() if isinstance(one, LimitReason) else one for one in told]
@@ -168,8 +173,8 @@ class Verdict:
         Parameters
         ----------
         sharing
-            Whether the words may leave the office: then they say which limits are kept, and no
-            number that records make.
+            Whether the words may leave the office: then they say whether the limits are kept, of
+            several that are not all kept not which, and no number that records make.
         """
         return [sentence for _, sentence in self.marked(sharing=sharing)]
 

@@ -47,6 +47,11 @@ def read(tmp_path, text, name="t.csv", **options):
         ("PID700000\tJane\t4711.5\nB\tBo\t2\n", "does not hold column names"),
         ("PID700000|Jane|4711.5\nB|Bo|2\n", "does not hold column names"),
         # numbers that can be read in two ways
+        # A quotation mark that is closed by another one, some records further down.
+        ('",x,y\nJane,1,2\nB",x,y\nC,3,4\n', "a name that goes on in the next line"),
+        # The first record beside the names, and a decimal comma in every row.
+        ("id;x;y;Jane;22;1,5\nB;2;3,25\nC;3;4,5\n", "names that hold semicolons"),
+        ("id\tx\ty\tJane\t22\t1,5\nB\t2\t3,25\nC\t3\t4,5\n", "names that hold tabs"),
         ("id;x;y\nJane;22042.729;1,5\nB;2.5;3,25\n", "decimal commas, and others with .* points"),
         ("id;x\nJane;22042.729\nB;22,042\n", "may be decimals or thousands"),
         ("22042.729 4711.5 Jane\n1 2 Bo\n", "separated by blanks"),

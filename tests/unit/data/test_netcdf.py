@@ -326,6 +326,7 @@ def test_a_link_keeps_pointing_to_the_file(tmp_path):
         (("risk", "prior", "kind"), "zzz"),
         (("risk", "grids"), None),
         (("risk", "notes"), [1]),
+        (("risk", "question"), ""),
         (("risk", "question", "tolerances"), {}),
     ],
 )

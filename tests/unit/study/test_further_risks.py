@@ -1,5 +1,8 @@
 """A study that asks for an audit of its release and for identification risk beside its own."""
 
+import json
+import shutil
+
 import pandas as pd
 import pytest
 from helpers.studies import STUDY, as_json, study_in, synrisk, table
@@ -104,3 +107,12 @@ def test_a_damaged_manifest_is_told(done, further):
     manifest = {**as_json(out / "manifest.json"), "further": further}
     with pytest.raises(sr.FileError, match="says of further risks is damaged"):
         load_further(out, manifest, "records")
+
+
+def test_a_report_over_a_damaged_manifest_is_refused(tmp_path, done):
+    out = shutil.copytree(done[1], tmp_path / "out")
+    path = out / "manifest.json"
+    path.write_text(json.dumps({**as_json(path), "further": 3}), encoding="utf-8")
+    told = synrisk("report", out)
+    assert told.exit_code == 2
+    assert "says of further risks is damaged" in told.stderr

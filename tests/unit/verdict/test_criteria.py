@@ -314,11 +314,31 @@ def test_each_reason_is_marked_by_itself():
     judged = verdict(measures([0.25] + [0.05] * 19, [0.03] + [0.0] * 19), gain=0.3, lift=2)
     assert [mark for mark, _ in judged.marked()] == ["undecided", "kept", "kept"]
     failed = verdict(measures([0.25] + [0.05] * 19), gain=0.1, lift=3)
-    assert [mark for mark, _ in failed.marked(sharing=True)] == ["failed", "kept", "kept"]
+    assert [mark for mark, _ in failed.marked()] == ["failed", "kept", "kept"]
     assert str(failed).splitlines()[1] == (
         "- Failed: For 1 of 20 records (5 %) the release raises an intruder's probability of the "
         "true values by more than 10 percentage points; it may for none."
     )
+
+
+@pytest.mark.parametrize(
+    ("errors", "mark", "said"),
+    [
+        (0.0, "failed", "Not all of 2 limits are kept; which are is told inside."),
+        (0.06, "undecided", "Whether all of 2 limits are kept cannot be said; what is known is "),
+    ],
+)
+def test_of_several_limits_is_not_shared_which_are_kept(errors, mark, said):
+    """That may hang on one record where the verdict does not."""
+    found = measures([0.25] + [0.05] * 19, [errors] + [0.0] * 19)
+    one, other = verdict(found, gain=0.1, lift=100), verdict(found, gain=0.9, lift=2.2)
+    for judged in (one, other):
+        (first, sentence), *_ = judged.marked(sharing=True)
+        assert first == mark
+        assert sentence.startswith(said)
+        assert "for no records does the release raise an intruder's" in sentence
+        kinds = [reason["kind"] for reason in judged.to_json(sharing=True)["reasons"]]
+        assert kinds == ["limits", "release"]
 
 
 @pytest.mark.parametrize("bad", [checks(copies=40), checks(200.0, 1.0)])

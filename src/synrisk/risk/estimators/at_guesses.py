@@ -140,7 +140,7 @@ def fitted_at_guesses(
 
 
 def can_be_fitted(model: Model, estimate: Estimate) -> bool:
-    """Tell whether a model was fitted here, and is estimated by draws given stacks."""
+    """Tell whether a model was fitted here, and is estimated by enough draws given stacks."""
     return model.fit is not None and estimate.can_be_fitted
 
 

@@ -76,8 +76,11 @@ class Estimate(ABC):
 
     name: ClassVar[str]
     is_drawn: ClassVar[bool] = True  # whether there is a Monte-Carlo error at all
-    # Whether an unreliable record may be fitted at each of its guesses instead.
-    can_be_fitted: ClassVar[bool] = False
+
+    @property
+    def can_be_fitted(self) -> bool:
+        """Whether an unreliable record may be fitted at each of its guesses instead."""
+        return False
 
     @property
     def reliable(self) -> bool:

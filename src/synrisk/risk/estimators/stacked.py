@@ -28,6 +28,9 @@ from synrisk.risk.estimators.estimate import (
 )
 from synrisk.synthesis.fitted_model import Model
 
+# Of fewer every record is unreliable: more draws are the remedy, not a fit for each guess of all.
+_LEAST_DRAWS = 20
+
 
 @dataclass(frozen=True, repr=False)
 class Stacked(Estimate):
@@ -38,11 +41,15 @@ class Stacked(Estimate):
     """
 
     name: ClassVar[str] = "stacked"
-    can_be_fitted: ClassVar[bool] = True
     draws: KernelDraws
     stacked: tuple[KernelDraws, ...]
     units: tuple[Units, ...]
     reliable: bool = True  # whether every fit to a stack can be relied on
+
+    @property
+    def can_be_fitted(self) -> bool:
+        """Whether an unreliable record may be fitted at each of its guesses: see `_LEAST_DRAWS`."""
+        return len(self.draws.log_v) >= _LEAST_DRAWS
 
     @cached_property
     def error_sets(self) -> tuple[ErrorSets, ...]:
