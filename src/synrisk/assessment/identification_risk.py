@@ -203,6 +203,7 @@ class IdentificationRisk:
             self._labels,
             self.known,
             self.release_check,
+            () if self._posteriors is None else self._posteriors.linking,
             rows,
         )
 
@@ -338,7 +339,8 @@ def _with_models(
         for k in range(1, len(cells))
     ]
     radius = {name: risk.radius[name] for name in risk.synthesized}
-    found = row_posteriors(synthesizer, release, candidates, radius)
+    exactly = [name for name in risk.known if risk.radius[name].is_equality]
+    found = row_posteriors(synthesizer, release, candidates, exactly, radius)
     checks = check_release(synthesizer, release, Serial())
     notes = (*risk.notes, *_notes_on_models(synthesizer, len(placed)))
     return replace(risk, notes=notes, release_check=checks, _posteriors=found)

@@ -61,6 +61,9 @@ class RowPosteriors:
         Its Monte-Carlo standard error; 0 where nothing was drawn.
     is_reliable
         Whether both can be relied on.
+    linking
+        The columns that are released as they are, not known exactly, and predict what is known:
+        they alone tell rows with the same known values apart.
     """
 
     SHAPES: ClassVar = {
@@ -71,6 +74,7 @@ class RowPosteriors:
     probability: FloatArray
     error: FloatArray
     is_reliable: BoolArray
+    linking: tuple[str, ...] = ()
 
     @property
     def mean(self) -> FloatArray:
@@ -135,6 +139,7 @@ def row_posteriors(
     synthesizer: Synthesizer,
     release: Sequence[Released],
     candidates: Sequence[Candidates],
+    known: Sequence[str],
     radius: Mapping[str, Radius],
     executor: Executor | None = None,
 ) -> RowPosteriors:
@@ -146,6 +151,8 @@ def row_posteriors(
         The models, made by `fit`; rows of a dataset stand in its records' order.
     release, candidates
         The datasets, and the rows of each that may be a record's own.
+    known
+        The variables that are known exactly.
     radius
         How far the intruder knows each synthesized variable; the others are not known.
     executor
@@ -162,7 +169,9 @@ def row_posteriors(
                 "the models do not have. Leave synthesizer= out, or fill them."
             )
         found.append(_Search.of(synthesizer, models, dataset, own, radius, executor).run())
-    return RowPosteriors(*(np.stack(part, axis=1) for part in zip(*found, strict=True)))
+    as_is = tuple(name for name in _as_is(synthesizer, models) if name not in known)
+    probability, error, reliable = (np.stack(part, axis=1) for part in zip(*found, strict=True))
+    return RowPosteriors(probability, error, reliable, as_is)
 
 
 def _needed(synthesizer: Synthesizer, radius: Mapping[str, Radius]) -> tuple[Model, ...]:
@@ -172,6 +181,12 @@ def _needed(synthesizer: Synthesizer, radius: Mapping[str, Radius]) -> tuple[Mod
         if model.response in names:
             names |= set(model.regression.parsed.predictors)
     return tuple(model for model in synthesizer.models if model.response in names)
+
+
+def _as_is(synthesizer: Synthesizer, models: Sequence[Model]) -> tuple[str, ...]:
+    """Return what models predict from that is not synthesized."""
+    names = (name for model in models for name in model.regression.parsed.predictors)
+    return tuple(dict.fromkeys(n for n in names if n not in synthesizer.plan.synthesized))
 
 
 @dataclass(frozen=True, repr=False)
@@ -207,11 +222,7 @@ class _Search:
         radius: Mapping[str, Radius],
         executor: Executor,
     ) -> _Search:
-        made = synthesizer.plan.synthesized
-        predictors = dict.fromkeys(
-            name for model in models for name in model.regression.parsed.predictors
-        )
-        as_is = [dataset.columns[name] for name in predictors if name not in made]
+        as_is = [dataset.columns[name] for name in _as_is(synthesizer, models)]
         rough_rows = [values for values, *_ in candidates.rough]
         rows = np.stack([candidates.of_rows, *as_is, *rough_rows], axis=1).astype(np.float64)
         _, row_of, pattern_of, n_rows = np.unique(
@@ -323,9 +334,14 @@ class _Search:
             given = np.broadcast_to(fit.auxiliary, (len(rows), *fit.auxiliary.shape))
             log_terms += fit.log_weights
             if name not in self.radius:  # not known: drawn
-                rng = stream(0, "row posteriors", variable=name, chunk=int(kinds[0]))
-                drawn = family.draw(eta, given, rng).astype(np.float64)
-                values[name] = self._own_scale(model, drawn)
+                ends = np.searchsorted(of_kind, np.arange(1, len(kinds)))
+                parts = zip(np.split(eta, ends), np.split(given, ends), strict=True)
+                # From the same numbers for each kind, whatever is computed beside it.
+                drawn = [
+                    family.draw(*part, stream(0, "row posteriors", variable=name)) for part in parts
+                ]
+                y = np.concatenate(drawn).astype(np.float64)
+                values[name] = self._own_scale(model, y)
                 continue
             y = self._known(model, records)
             values[name] = self._own_scale(model, y)[of_kind]

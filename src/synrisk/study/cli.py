@@ -65,6 +65,7 @@ _OF_AUDIT = {"before": "before, mean", "after": "after, mean"}
 _IDENTIFIED = {
     "expected_match_risk": "people found",
     "by_known": "by known alone",
+    "expected_by_models": "by models",
     "true_match_rate": "true match rate",
     "false_match_rate": "false match rate",
 }
@@ -564,7 +565,9 @@ def _tell_further(one: FurtherRisk) -> None:
     if one.name == AUDIT:
         _put_summary(one.found.summary(), _OF_AUDIT)
     else:
-        _put_table("dataset", _IDENTIFIED, one.found.summary())
+        summary = one.found.summary()
+        shown = {name: called for name, called in _IDENTIFIED.items() if name in summary}
+        _put_table("dataset", shown, summary)
     _print_lines("Note", one.found.notes)
     _print(f"\n{_in_lines(one.verdict)}")
 

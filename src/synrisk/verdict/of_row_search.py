@@ -70,6 +70,8 @@ class MatchesReason(Reason):
     ----------
     n_over, n_records
         How many records exceed a limit by counting.
+    linking
+        The columns that are released as they are, are not known, and predict what is.
     rows
         What records are called.
     """
@@ -78,6 +80,7 @@ class MatchesReason(Reason):
     is_shared = False
     n_over: int
     n_records: int
+    linking: tuple[str, ...] = ()
     rows: str = CALLED
 
     @property
@@ -87,16 +90,26 @@ class MatchesReason(Reason):
 
     def sentence(self, *, sharing: bool = False) -> str:  # noqa: ARG002 - it is not shared
         """Return it in words."""
-        over = f"{self.n_over:,} of {self.n_records:,}" if self.n_over else "none"
+        over = f"{self.n_over:,} of {self.n_records:,}" if self.n_over else "no"
         return (
-            "The limits are held to the probability that the models give the right row. Counting "
-            f"the rows that match by value (match_risk) would put {over} {self.rows} beyond them; "
-            "where the models made the release such matches are chance, as they draw a row's "
-            "values whatever its own record's are."
+            f"The limits are held to the probability that the models give the right row. "
+            f"{self._whence()} Counting the rows that match by value (match_risk) would put {over} "
+            f"{self.rows} beyond them; where the models made the release such matches are chance, "
+            "as they draw a row's values whatever its own record's are."
+        )
+
+    def _whence(self) -> str:
+        if not self.linking:
+            return (
+                "It is that of the known values alone: these have all that the models predict by."
+            )
+        return (
+            "What is known of the synthesized values raises it by what they tell about columns "
+            f"that are released as they are: {listed(self.linking)}."
         )
 
     def _for_inside(self) -> dict[str, Any]:
-        return {"n_over": self.n_over}
+        return {"n_over": self.n_over, "linking": list(self.linking)}
 
 
 def judge_rows(
@@ -106,6 +119,7 @@ def judge_rows(
     labels: pd.Index[Any],
     known: tuple[str, ...],
     checks: ReleaseChecks | None,
+    linking: tuple[str, ...] = (),
     rows: str = CALLED,
 ) -> Verdict:
     """Return whether records' own rows keep the criteria.
@@ -123,6 +137,8 @@ def judge_rows(
         The variables that are released as they are, and known.
     checks
         What was found about the release, where there are models.
+    linking
+        The columns that are released as they are, are not known, and predict what is.
     rows
         What records are called.
     """
@@ -150,6 +166,5 @@ def judge_rows(
         return counted_
     n_over = int((counted_.records == "over").any(axis=1).sum()) if len(counted_.records) else 0
     verdict = judged(by_models, None)
-    return replace(
-        verdict, reasons=(*verdict.reasons, found, MatchesReason(PASSED, n_over, n, rows))
-    )
+    matches = MatchesReason(PASSED, n_over, n, linking, rows)
+    return replace(verdict, reasons=(*verdict.reasons, found, matches))
