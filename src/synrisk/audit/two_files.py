@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from synrisk.audit.compared_files import Files, Numbers, bits
+from synrisk.audit.compared_files import Files, Numbers
+from synrisk.audit.kept_columns import kept_columns
 from synrisk.audit.refusals import (
     CONFIDENTIAL,
     HELD_OUT,
@@ -26,7 +27,6 @@ from synrisk.audit.refusals import (
     refuse_shared,
     refuse_telling,
 )
-from synrisk.base.arrays import BoolArray
 from synrisk.base.errors import (
     DataError,
     OptionError,
@@ -46,7 +46,6 @@ from synrisk.data.schema import (
     label_key,
     text_columns,
 )
-from synrisk.risk.neighbours import common_cells
 from synrisk.synthesis.identifiers import names_people
 from synrisk.synthesis.release import as_datasets
 
@@ -262,31 +261,15 @@ def _without_constants(files: Files, notes: list[str]) -> tuple[Files, list[str]
 
 
 def _with_kept(files: Files) -> Files:
-    """Return the files with the columns that are in the release as they are, in any order of rows.
-
-    Their rows are those of the confidential file, as often as there.
-    """
-    own = files.people.values
-    if any(len(one) != len(own) for one in files.release):
-        return files
-
-    def is_kept(columns: BoolArray) -> bool:
-        for one in files.release:
-            records, rows = common_cells(bits(own[:, columns]), bits(one.values[:, columns]))
-            if not np.array_equal(np.sort(records), np.sort(rows)):
-                return False
-        return True
-
-    each = np.array([is_kept(np.arange(own.shape[1]) == k) for k in range(own.shape[1])])
-    if not each.any() or not is_kept(each):
-        return files
-    if each.all():
+    """Return the files with the columns that are in the release as they are."""
+    kept = kept_columns(files.people.values, [one.values for one in files.release])
+    if kept.all():
         raise SyntheticDataError(
             "The release holds the confidential records themselves, all of them and nothing else: "
             "is it the same file? Nothing is synthetic in it."
         )
     return replace(
-        files, kept=tuple(name for name, one in zip(files.names, each, strict=True) if one)
+        files, kept=tuple(name for name, one in zip(files.names, kept, strict=True) if one)
     )
 
 
