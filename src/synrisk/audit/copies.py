@@ -186,8 +186,12 @@ def copies(files: Files, seed: int) -> Copies:
     found = Copies(tuple(compared), np.minimum(m * smallest, 1.0), repeated, copied)
     if not found.is_too_close:
         return replace(found, named=np.zeros_like(repeated), copied=np.zeros_like(copied))
-    named = repeated | false_discoveries(found.p) | named_copies(copied, FALSE_DISCOVERIES)
-    return replace(found, named=named)
+    # One list or the other: of both together up to twice that share would be named wrongly.
+    if any(one.way == "moved" for one in found.found):
+        too_near = named_copies(copied, FALSE_DISCOVERIES)
+    else:
+        too_near = false_discoveries(found.p)
+    return replace(found, named=repeated | too_near)
 
 
 def false_discoveries(p: FloatArray, share: float = FALSE_DISCOVERIES) -> BoolArray:
