@@ -36,6 +36,7 @@ _WHOLE_FROM = 10
 _ROUNDING = 1e-15
 _CONTRADICTED = 0.02  # the probability of as many near pairs among people
 _SOMEWHAT_NEAR = (0.01, 0.2)  # of the probability of another person as near
+_MOST_VERY_NEAR = 0.25  # of people, beyond which they are no longer a few pairs
 
 Way: TypeAlias = Literal["values", "rows", "nearest", "moved"]
 
@@ -447,14 +448,23 @@ def _counted(near: Nearness, among_people: Nearness, number: int) -> Compared:
     Where people are nearer to each other than evenly spread points would be, more are expected: at
     any threshold where they lie along curves or in clusters, else where near pairs are too many.
     """
-    hits, uneven = hits_of(among_people), _are_uneven(among_people)
+    hits, uneven, everybody = hits_of(among_people), _are_uneven(among_people), len(among_people.p)
+
+    def are_too_many(threshold: float, most: int) -> bool:
+        n_hits = int(hits.below(threshold, most).sum())
+        return n_hits > 0 and bool(bdtrc(n_hits - 1, most, threshold) < _CONTRADICTED)
 
     def judged(one: Count) -> tuple[float, float]:
-        n_hits = int(hits.below(one.threshold, one.most).sum())
-        n = min(len(among_people.p), one.most)
-        if uneven or (n_hits and bdtrc(n_hits - 1, n, one.threshold) < _CONTRADICTED):
-            return max(one.p, _beside(one, n_hits, n)), float(n_hits)
-        return one.p, one.expected
+        p, expected, most = one.p, one.expected, min(one.most, everybody)
+        # People stand out by being far from others: among these alone near pairs are too few.
+        sizes = (
+            {most, everybody} if uneven else {most} if are_too_many(one.threshold, most) else set()
+        )
+        for size in sizes:
+            n_hits = int(hits.below(one.threshold, size).sum())
+            p = max(p, _beside(one, n_hits, size))
+            expected = max(expected, n_hits * one.n_compared / size)
+        return p, expected
 
     found = [(one, *judged(one)) for one in counts([[near]])]
     best, p, expected = min(found, key=lambda one: (one[1], -one[0].n_compared))
@@ -464,11 +474,15 @@ def _counted(near: Nearness, among_people: Nearness, number: int) -> Compared:
 def _are_uneven(among_people: Nearness) -> bool:
     """Tell whether too many people are somewhat near to each other; a few very near pairs do not.
 
-    In fewer dimensions than there are numbers, or in clusters, most people are.
+    In fewer dimensions than there are numbers, or in clusters, most people are; in clusters of two
+    or three many are very near, and the others are alone.
     """
     low, high = _SOMEWHAT_NEAR
     p = hits_of(among_people).p
-    n = len(among_people.p) - int((p < low).sum())
+    n_very_near = int((p < low).sum())
+    if n_very_near > _MOST_VERY_NEAR * len(among_people.p):
+        return True
+    n = len(among_people.p) - n_very_near
     n_between = int(((p >= low) & (p < high)).sum())
     share = (high - low) / (1.0 - low)
     return n_between > 0 and bool(bdtrc(n_between - 1, n, share) < _CONTRADICTED)
