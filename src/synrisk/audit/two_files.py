@@ -20,6 +20,7 @@ from synrisk.audit.refusals import (
     refuse_dates,
     refuse_few,
     refuse_naming,
+    refuse_other_levels,
     refuse_other_names,
     refuse_other_units,
     refuse_own_names,
@@ -185,26 +186,33 @@ def _variables(
     variables: dict[str, Variable] = {}
     for name, variable in schema.variables.items():
         found = variable
-        for frame in release:
-            found = _with_levels(found, frame[name])
+        for number, frame in enumerate(release, 1):
+            what = f"Synthetic dataset {number}"
+            found = _with_levels(found, frame[name], what, SyntheticDataError)
         if others is not None:
             if name not in others.columns:
                 raise DataError(
                     f"{HELD_OUT} have no column {name!r}, which both other files have."
                     f"{nearest(name, others.columns)}"
                 )
-            found = _with_levels(found, others[name])
+            found = _with_levels(found, others[name], HELD_OUT, DataError)
         variables[name] = found
     return variables
 
 
-def _with_levels(variable: Variable, values: pd.Series[Any]) -> Variable:
+def _with_levels(
+    variable: Variable, values: pd.Series[Any], what: str, error: type[SynriskError]
+) -> Variable:
     """Return a factor with the levels that a table adds; raise where it has no other."""
     if not isinstance(variable, Factor):
         return variable
     known = {label_key(level).lower() for level in variable.levels}
     there = pd.unique(values.dropna().astype(object))
     new = [level for level in there if label_key(level).lower() not in known]
+    is_logical = all(isinstance(level, bool | np.bool_) for level in variable.levels)
+    keys = {label_key(level) for level in variable.levels}
+    if len(there) and not is_logical and not any(label_key(level) in keys for level in there):
+        refuse_other_levels(variable.name, what, error)
     if not new or variable.stated or len(new) == len(there):
         return variable  # which refuses what it does not know
     return replace(variable, levels=(*variable.levels, *new))

@@ -144,7 +144,9 @@ Policy = Annotated[
 ]
 
 
-def _guarded(command: Callable[..., int]) -> Callable[..., None]:
+def _guarded(
+    command: Callable[..., int], spell: Callable[[SynriskError], str] = SynriskError.in_study
+) -> Callable[..., None]:
     """Turn a command's errors into one message and an exit code."""
 
     @functools.wraps(command)
@@ -154,7 +156,7 @@ def _guarded(command: Callable[..., int]) -> Callable[..., None]:
             with _interruptions_leave():
                 code = command(*args, **kwargs)
         except SynriskError as error:
-            code, message = WRONG_INPUT, error.in_study()
+            code, message = WRONG_INPUT, spell(error)
         except KeyboardInterrupt:
             code, message = INTERRUPTED, _INTERRUPTION
         except OSError as error:
@@ -393,7 +395,7 @@ def make_report(
 
 
 @app.command("audit", epilog=_EXIT_CODES)
-@_guarded
+@functools.partial(_guarded, spell=SynriskError.in_command)
 def audit_files(
     confidential: Annotated[Path, typer.Argument(help="The confidential file.", metavar="REAL")],
     synthetic: Annotated[
