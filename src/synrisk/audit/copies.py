@@ -14,7 +14,13 @@ import numpy as np
 from scipy.special import bdtrc
 
 from synrisk.audit.compared_files import Files, Numbers
-from synrisk.audit.near_copies import Distances, named_copies, near_copies, sizes_of_noise
+from synrisk.audit.near_copies import (
+    N_LEFT_OUT,
+    Distances,
+    named_copies,
+    near_copies,
+    sizes_of_noise,
+)
 from synrisk.base.arrays import BoolArray, FloatArray, IntArray
 from synrisk.base.seeds import stream
 from synrisk.risk.near_counts import Count, counts, hits_of
@@ -163,12 +169,15 @@ def copies(files: Files, seed: int) -> Copies:
     smallest = np.ones(len(files.people))
     repeated = np.zeros(len(files.people), dtype=bool)
     copied = np.zeros(len(files.people))
+    explained = np.zeros(len(files.people), dtype=bool)
     space = _Space.of(files)
     for number, dataset in enumerate(files.release, 1):
         exact = list(_exact(files, dataset, number))
         for way, hit in exact:
             compared.append(way)
             repeated |= hit
+            if way.p < FALSE_ALARMS:
+                explained |= hit
         if space is not None:
             # Where numbers repeat by themselves, equal ones are judged by these counts alone.
             equal = all(way.found == way.n_compared for way, _ in exact if way.way == "values")
@@ -179,7 +188,9 @@ def copies(files: Files, seed: int) -> Copies:
             p[near.position] = near.p
             smallest = np.minimum(smallest, p)
             uneven = _are_uneven(among_people)
-            way, probability = _moved(space, dataset, number, seed, equal=equal, uneven=uneven)
+            way, probability = _moved(
+                space, dataset, number, seed, equal=equal, uneven=uneven, explained=explained
+            )
             compared.append(way)
             copied = np.maximum(copied, probability)
     m = len(files.release)
@@ -187,12 +198,14 @@ def copies(files: Files, seed: int) -> Copies:
     found = Copies(tuple(compared), np.minimum(m * smallest, 1.0), repeated, copied)
     if not found.is_too_close:
         return replace(found, named=np.zeros_like(repeated), copied=np.zeros_like(copied))
+    # Others than people whose copies are exact, who would make room for as many again by chance.
     # One list or the other: of both together up to twice that share would be named wrongly.
+    named, rest = repeated.copy(), np.flatnonzero(~explained)
     if any(one.way == "moved" for one in found.found):
-        too_near = named_copies(copied, FALSE_DISCOVERIES)
+        named[rest] |= named_copies(copied[rest], FALSE_DISCOVERIES)
     else:
-        too_near = false_discoveries(found.p)
-    return replace(found, named=repeated | too_near)
+        named[rest] |= false_discoveries(found.p[rest])
+    return replace(found, named=named)
 
 
 def false_discoveries(p: FloatArray, share: float = FALSE_DISCOVERIES) -> BoolArray:
@@ -421,16 +434,26 @@ def _cells_of(files: Files) -> tuple[str, ...]:
 
 
 def _moved(
-    space: _Space, dataset: Numbers, number: int, seed: int, *, equal: bool, uneven: bool
+    space: _Space,
+    dataset: Numbers,
+    number: int,
+    seed: int,
+    *,
+    equal: bool,
+    uneven: bool,
+    explained: BoolArray,
 ) -> tuple[Compared, FloatArray]:
     """Return whether rows are people's own, moved a little, and with which probability whose.
 
-    Nothing is said where people themselves lie so, clustered or along a line.
+    Nothing is said where people themselves lie so, clustered or along a line, nor of those whose
+    rows are exact copies: they would pass for moved ones.
     """
     among_people, _ = space.distances(None, number, seed, equal=equal)
     distances, at = space.distances(dataset, number, seed, equal=equal)
+    others = ~explained[at]
+    distances, at = distances.of(others), at[others]
     probability = np.zeros(len(space.files.people))
-    if not len(at) or not len(among_people.nearest):
+    if len(at) <= N_LEFT_OUT or not len(among_people.nearest):
         return Compared("moved", number, 0, 0, 0.0, 1.0), probability
     sizes = sizes_of_noise(among_people)
     found, usual = near_copies(distances, sizes), near_copies(among_people, sizes).log_evidence
