@@ -97,7 +97,20 @@ MISTAKES = {
     ),
     "other levels": (
         lambda _: audit(synthetic=fake(Region=np.tile(["1", "2", "3"], N // 3))),
-        "are its levels coded otherwise?",
+        "column 'Region' has none of the levels that it has in the confidential data",
+    ),
+    "levels in capitals": (
+        lambda _: audit(synthetic=fake().assign(Region=fake()["Region"].str.upper())),
+        "are they coded or spelt otherwise? Code them alike in all files.",
+    ),
+    "a folder": (lambda folder: audit(folder), "is a folder; name a file in it"),
+    "a dataset twice": (
+        lambda folder: audit(real(), written(folder, "fake.csv") * 2),
+        "fake.csv is given twice as the synthetic data",
+    ),
+    "a currency": (
+        lambda _: audit(synthetic=fake().assign(Income=fake()["Income"].map("€{:.2f}".format))),
+        "a number has no currency sign, and no mark between thousands",
     ),
     "levels beyond those declared": (
         lambda _: audit(

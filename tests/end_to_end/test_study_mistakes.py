@@ -43,6 +43,10 @@ MISTAKES = {
         ("[criteria]", "[identification]\nradius.Incme = 0.1\n\n[criteria]"),
         r"identification\.radius\.Incme: is not a known or synthesized .*Did you mean 'Income'",
     ),
+    "identification by another word": (
+        ("[criteria]", '[identification]\nradius = 0.1\nby = "model"\n\n[criteria]'),
+        r"identification\.by: must be one of models, matches; .*Did you mean 'models'",
+    ),
     "identification of what is not synthesized": (
         ("[criteria]", '[identification]\nsynthesized = ["Owner"]\nradius = 0.1\n\n[criteria]'),
         r"identification\.synthesized\[1\]: is not a synthesized variable",

@@ -14,7 +14,13 @@ import numpy as np
 from scipy.special import bdtrc
 
 from synrisk.audit.compared_files import Files, Numbers
-from synrisk.audit.near_copies import Distances, named_copies, near_copies, sizes_of_noise
+from synrisk.audit.near_copies import (
+    N_LEFT_OUT,
+    Distances,
+    named_copies,
+    near_copies,
+    sizes_of_noise,
+)
 from synrisk.base.arrays import BoolArray, FloatArray, IntArray
 from synrisk.base.seeds import stream
 from synrisk.risk.near_counts import Count, counts, hits_of
@@ -36,6 +42,7 @@ _WHOLE_FROM = 10
 _ROUNDING = 1e-15
 _CONTRADICTED = 0.02  # the probability of as many near pairs among people
 _SOMEWHAT_NEAR = (0.01, 0.2)  # of the probability of another person as near
+_MOST_VERY_NEAR = 0.25  # of people, beyond which they are no longer a few pairs
 
 Way: TypeAlias = Literal["values", "rows", "nearest", "moved"]
 
@@ -162,12 +169,15 @@ def copies(files: Files, seed: int) -> Copies:
     smallest = np.ones(len(files.people))
     repeated = np.zeros(len(files.people), dtype=bool)
     copied = np.zeros(len(files.people))
+    explained = np.zeros(len(files.people), dtype=bool)
     space = _Space.of(files)
     for number, dataset in enumerate(files.release, 1):
         exact = list(_exact(files, dataset, number))
         for way, hit in exact:
             compared.append(way)
             repeated |= hit
+            if way.p < FALSE_ALARMS:
+                explained |= hit
         if space is not None:
             # Where numbers repeat by themselves, equal ones are judged by these counts alone.
             equal = all(way.found == way.n_compared for way, _ in exact if way.way == "values")
@@ -178,7 +188,9 @@ def copies(files: Files, seed: int) -> Copies:
             p[near.position] = near.p
             smallest = np.minimum(smallest, p)
             uneven = _are_uneven(among_people)
-            way, probability = _moved(space, dataset, number, seed, equal=equal, uneven=uneven)
+            way, probability = _moved(
+                space, dataset, number, seed, equal=equal, uneven=uneven, explained=explained
+            )
             compared.append(way)
             copied = np.maximum(copied, probability)
     m = len(files.release)
@@ -186,7 +198,13 @@ def copies(files: Files, seed: int) -> Copies:
     found = Copies(tuple(compared), np.minimum(m * smallest, 1.0), repeated, copied)
     if not found.is_too_close:
         return replace(found, named=np.zeros_like(repeated), copied=np.zeros_like(copied))
-    named = repeated | false_discoveries(found.p) | named_copies(copied, FALSE_DISCOVERIES)
+    # Others than people whose copies are exact, who would make room for as many again by chance.
+    # One list or the other: of both together up to twice that share would be named wrongly.
+    named, rest = repeated.copy(), np.flatnonzero(~explained)
+    if any(one.way == "moved" for one in found.found):
+        named[rest] |= named_copies(copied[rest], FALSE_DISCOVERIES)
+    else:
+        named[rest] |= false_discoveries(found.p[rest])
     return replace(found, named=named)
 
 
@@ -416,16 +434,26 @@ def _cells_of(files: Files) -> tuple[str, ...]:
 
 
 def _moved(
-    space: _Space, dataset: Numbers, number: int, seed: int, *, equal: bool, uneven: bool
+    space: _Space,
+    dataset: Numbers,
+    number: int,
+    seed: int,
+    *,
+    equal: bool,
+    uneven: bool,
+    explained: BoolArray,
 ) -> tuple[Compared, FloatArray]:
     """Return whether rows are people's own, moved a little, and with which probability whose.
 
-    Nothing is said where people themselves lie so, clustered or along a line.
+    Nothing is said where people themselves lie so, clustered or along a line, nor of those whose
+    rows are exact copies: they would pass for moved ones.
     """
     among_people, _ = space.distances(None, number, seed, equal=equal)
     distances, at = space.distances(dataset, number, seed, equal=equal)
+    others = ~explained[at]
+    distances, at = distances.of(others), at[others]
     probability = np.zeros(len(space.files.people))
-    if not len(at) or not len(among_people.nearest):
+    if len(at) <= N_LEFT_OUT or not len(among_people.nearest):
         return Compared("moved", number, 0, 0, 0.0, 1.0), probability
     sizes = sizes_of_noise(among_people)
     found, usual = near_copies(distances, sizes), near_copies(among_people, sizes).log_evidence
@@ -443,14 +471,23 @@ def _counted(near: Nearness, among_people: Nearness, number: int) -> Compared:
     Where people are nearer to each other than evenly spread points would be, more are expected: at
     any threshold where they lie along curves or in clusters, else where near pairs are too many.
     """
-    hits, uneven = hits_of(among_people), _are_uneven(among_people)
+    hits, uneven, everybody = hits_of(among_people), _are_uneven(among_people), len(among_people.p)
+
+    def are_too_many(threshold: float, most: int) -> bool:
+        n_hits = int(hits.below(threshold, most).sum())
+        return n_hits > 0 and bool(bdtrc(n_hits - 1, most, threshold) < _CONTRADICTED)
 
     def judged(one: Count) -> tuple[float, float]:
-        n_hits = int(hits.below(one.threshold, one.most).sum())
-        n = min(len(among_people.p), one.most)
-        if uneven or (n_hits and bdtrc(n_hits - 1, n, one.threshold) < _CONTRADICTED):
-            return max(one.p, _beside(one, n_hits, n)), float(n_hits)
-        return one.p, one.expected
+        p, expected, most = one.p, one.expected, min(one.most, everybody)
+        # People stand out by being far from others: among these alone near pairs are too few.
+        sizes = (
+            {most, everybody} if uneven else {most} if are_too_many(one.threshold, most) else set()
+        )
+        for size in sizes:
+            n_hits = int(hits.below(one.threshold, size).sum())
+            p = max(p, _beside(one, n_hits, size))
+            expected = max(expected, n_hits * one.n_compared / size)
+        return p, expected
 
     found = [(one, *judged(one)) for one in counts([[near]])]
     best, p, expected = min(found, key=lambda one: (one[1], -one[0].n_compared))
@@ -460,11 +497,15 @@ def _counted(near: Nearness, among_people: Nearness, number: int) -> Compared:
 def _are_uneven(among_people: Nearness) -> bool:
     """Tell whether too many people are somewhat near to each other; a few very near pairs do not.
 
-    In fewer dimensions than there are numbers, or in clusters, most people are.
+    In fewer dimensions than there are numbers, or in clusters, most people are; in clusters of two
+    or three many are very near, and the others are alone.
     """
     low, high = _SOMEWHAT_NEAR
     p = hits_of(among_people).p
-    n = len(among_people.p) - int((p < low).sum())
+    n_very_near = int((p < low).sum())
+    if n_very_near > _MOST_VERY_NEAR * len(among_people.p):
+        return True
+    n = len(among_people.p) - n_very_near
     n_between = int(((p >= low) & (p < high)).sum())
     share = (high - low) / (1.0 - low)
     return n_between > 0 and bool(bdtrc(n_between - 1, n, share) < _CONTRADICTED)

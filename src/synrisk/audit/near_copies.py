@@ -18,7 +18,7 @@ from synrisk.base.arrays import BoolArray, FloatArray, IntArray
 _SHARES = np.geomspace(0.003, 0.9, 12)  # of people copied
 _N_SIZES, _SMALLEST = 15, 1 / 300  # of the noise, down to that share of the largest
 _LARGEST = 0.5  # of the median distance between people: beyond, moved rows are like others
-_N_LEFT_OUT = 6  # people who speak most for copies: as many as a row at a cluster's edge may touch
+N_LEFT_OUT = 6  # people who speak most for copies: as many as a row at a cluster's edge may touch
 _MOST_LOG = 300.0  # of a ratio, so that it stays finite
 
 
@@ -41,6 +41,12 @@ class Distances(NamedTuple):
     log_density: FloatArray
     row: IntArray
     n_dimensions: int
+
+    def of(self, people: BoolArray) -> Distances:
+        """Return those of some people."""
+        return self._replace(
+            nearest=self.nearest[people], log_density=self.log_density[people], row=self.row[people]
+        )
 
 
 class NearCopies(NamedTuple):
@@ -81,7 +87,7 @@ def near_copies(distances: Distances, sizes: FloatArray) -> NearCopies:
         ratio = _ratio(distances, float(size))
         for share in _SHARES:
             terms = np.sort(np.log1p(share * (ratio - 1.0)))
-            found.append((float(terms[:-_N_LEFT_OUT].sum()), share / (1.0 - share) * ratio))
+            found.append((float(terms[:-N_LEFT_OUT].sum()), share / (1.0 - share) * ratio))
     logs = np.array([one[0] for one in found])
     odds = found[int(np.argmax(logs))][1]
     # A row is one person's at most.

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from synrisk.base.errors import (
     DataError,
     DisclosureError,
     OptionError,
+    SynriskError,
     SyntheticDataError,
     counted,
     listed,
@@ -30,6 +31,14 @@ LEAST_RECORDS = 20
 _MOST_SHARED = 0.5  # of held-out people who are in the confidential file too
 _DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}\b.*|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
 _MADE = re.compile(r"(?i)syn|fake|artificial|release")
+
+
+def refuse_other_levels(name: str, what: str, error: type[SynriskError]) -> NoReturn:
+    """Raise about a column that has none of the confidential levels."""
+    raise error(
+        f"{what}: column {name!r} has none of the levels that it has in the confidential data: are "
+        "they coded or spelt otherwise? Code them alike in all files."
+    )
 
 
 def refuse_same_source(confidential: Any, given: Sequence[Any], holdout: Any) -> None:
@@ -47,6 +56,8 @@ def refuse_same_source(confidential: Any, given: Sequence[Any], holdout: Any) ->
     for what, path in paths:
         whole = path.absolute()
         if whole in seen:
+            if seen[whole] == what:
+                raise OptionError(f"{path.name} is given twice as {what}.")
             raise OptionError(f"{path.name} is given as {seen[whole]} and as {what}.")
         seen[whole] = what
     if len(paths) > 1 and paths[0][0] == "the confidential data":

@@ -97,25 +97,25 @@ def find_matches(
         By variable.
     """
     files = files_of(confidential, datasets)
-    cells, intervals = _cells(files, [*known, *synthesized], radius)
+    cells, intervals = cells_of(files, [*known, *synthesized], radius)
     n_matches = _counts(cells, intervals)
     own = [_is_own(cells, intervals, number) for number in range(1, len(files))]
-    return Matches(n_matches, np.stack(own, axis=1), _counts(*_cells(files, known, radius)))
+    return Matches(n_matches, np.stack(own, axis=1), _counts(*cells_of(files, known, radius)))
 
 
 # Of a variable with a radius: the coordinates by file, and the ends of each record's interval.
-_Interval = tuple[list[FloatArray], FloatArray, FloatArray]
+WithinRadius = tuple[list[FloatArray], FloatArray, FloatArray]
 
 
-def _cells(
+def cells_of(
     files: Sequence[File], names: Sequence[str], radius: Mapping[str, Radius]
-) -> tuple[list[IntArray], list[_Interval]]:
+) -> tuple[list[IntArray], list[WithinRadius]]:
     """Return the cell of each row by what must be equal, and intervals for the rest.
 
     A gap is a level: it matches a gap.
     """
     codes: list[list[IntArray]] = []
-    intervals: list[_Interval] = []
+    intervals: list[WithinRadius] = []
     for name in names:
         if radius[name].is_equality:
             codes.append(shared_codes([file.frame[name] for file in files]))
@@ -133,7 +133,7 @@ def _cells(
     return joint_codes(codes), intervals
 
 
-def _counts(cells: Sequence[IntArray], intervals: Sequence[_Interval]) -> IntArray:
+def _counts(cells: Sequence[IntArray], intervals: Sequence[WithinRadius]) -> IntArray:
     n_records = len(cells[0])
     low = (
         np.stack([low for _, low, _ in intervals], axis=1)
@@ -149,7 +149,7 @@ def _counts(cells: Sequence[IntArray], intervals: Sequence[_Interval]) -> IntArr
     return np.stack(found, axis=1)
 
 
-def _is_own(cells: Sequence[IntArray], intervals: Sequence[_Interval], number: int) -> BoolArray:
+def _is_own(cells: Sequence[IntArray], intervals: Sequence[WithinRadius], number: int) -> BoolArray:
     """Tell whether the row in a record's place matches it."""
     own = cells[0] == cells[number]
     for values, low, high in intervals:

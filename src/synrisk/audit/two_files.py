@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from synrisk.audit.compared_files import Files, Numbers, bits
+from synrisk.audit.compared_files import Files, Numbers
+from synrisk.audit.kept_columns import kept_columns
 from synrisk.audit.refusals import (
     CONFIDENTIAL,
     HELD_OUT,
@@ -19,6 +20,7 @@ from synrisk.audit.refusals import (
     refuse_dates,
     refuse_few,
     refuse_naming,
+    refuse_other_levels,
     refuse_other_names,
     refuse_other_units,
     refuse_own_names,
@@ -26,7 +28,6 @@ from synrisk.audit.refusals import (
     refuse_shared,
     refuse_telling,
 )
-from synrisk.base.arrays import BoolArray
 from synrisk.base.errors import (
     DataError,
     OptionError,
@@ -46,7 +47,6 @@ from synrisk.data.schema import (
     label_key,
     text_columns,
 )
-from synrisk.risk.neighbours import common_cells
 from synrisk.synthesis.identifiers import names_people
 from synrisk.synthesis.release import as_datasets
 
@@ -186,26 +186,33 @@ def _variables(
     variables: dict[str, Variable] = {}
     for name, variable in schema.variables.items():
         found = variable
-        for frame in release:
-            found = _with_levels(found, frame[name])
+        for number, frame in enumerate(release, 1):
+            what = f"Synthetic dataset {number}"
+            found = _with_levels(found, frame[name], what, SyntheticDataError)
         if others is not None:
             if name not in others.columns:
                 raise DataError(
                     f"{HELD_OUT} have no column {name!r}, which both other files have."
                     f"{nearest(name, others.columns)}"
                 )
-            found = _with_levels(found, others[name])
+            found = _with_levels(found, others[name], HELD_OUT, DataError)
         variables[name] = found
     return variables
 
 
-def _with_levels(variable: Variable, values: pd.Series[Any]) -> Variable:
+def _with_levels(
+    variable: Variable, values: pd.Series[Any], what: str, error: type[SynriskError]
+) -> Variable:
     """Return a factor with the levels that a table adds; raise where it has no other."""
     if not isinstance(variable, Factor):
         return variable
     known = {label_key(level).lower() for level in variable.levels}
     there = pd.unique(values.dropna().astype(object))
     new = [level for level in there if label_key(level).lower() not in known]
+    is_logical = all(isinstance(level, bool | np.bool_) for level in variable.levels)
+    keys = {label_key(level) for level in variable.levels}
+    if len(there) and not is_logical and not any(label_key(level) in keys for level in there):
+        refuse_other_levels(variable.name, what, error)
     if not new or variable.stated or len(new) == len(there):
         return variable  # which refuses what it does not know
     return replace(variable, levels=(*variable.levels, *new))
@@ -262,31 +269,15 @@ def _without_constants(files: Files, notes: list[str]) -> tuple[Files, list[str]
 
 
 def _with_kept(files: Files) -> Files:
-    """Return the files with the columns that are in the release as they are, in any order of rows.
-
-    Their rows are those of the confidential file, as often as there.
-    """
-    own = files.people.values
-    if any(len(one) != len(own) for one in files.release):
-        return files
-
-    def is_kept(columns: BoolArray) -> bool:
-        for one in files.release:
-            records, rows = common_cells(bits(own[:, columns]), bits(one.values[:, columns]))
-            if not np.array_equal(np.sort(records), np.sort(rows)):
-                return False
-        return True
-
-    each = np.array([is_kept(np.arange(own.shape[1]) == k) for k in range(own.shape[1])])
-    if not each.any() or not is_kept(each):
-        return files
-    if each.all():
+    """Return the files with the columns that are in the release as they are."""
+    kept = kept_columns(files.people.values, [one.values for one in files.release])
+    if kept.all():
         raise SyntheticDataError(
             "The release holds the confidential records themselves, all of them and nothing else: "
             "is it the same file? Nothing is synthetic in it."
         )
     return replace(
-        files, kept=tuple(name for name, one in zip(files.names, each, strict=True) if one)
+        files, kept=tuple(name for name, one in zip(files.names, kept, strict=True) if one)
     )
 
 

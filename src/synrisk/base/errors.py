@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from synrisk.base.messages import Place, in_python, in_study, visible
+from synrisk.base.messages import Place, in_command, in_python, in_study, visible
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -39,6 +39,10 @@ class SynriskError(Exception):
     def in_study(self) -> str:
         """Return the message with settings as a study file spells them."""
         return visible(in_study(self._marked))
+
+    def in_command(self) -> str:
+        """Return the message with settings as a command without a study file spells them."""
+        return visible(in_command(self._marked))
 
 
 class FileError(SynriskError):

@@ -20,6 +20,7 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _SURROGATE = re.compile("[\ud800-\udfff]")  # a half of a pair, which UTF-8 does not have
 _MARKED = re.compile("\x02([^\x02\x1f\x03]*)\x1f([^\x02\x1f\x03]*)\x03")
+_CATEGORY = re.compile(r'\[data\] types\.([A-Za-z0-9_-]+|"[^"]*") = "category"')
 # Argument → where a study file has it. None stands for the variable or column.
 _PLACES: dict[str, tuple[str | None, ...]] = {
     "id": ("data", "id"),
@@ -145,6 +146,17 @@ def in_python(message: str) -> str:
 def in_study(message: str) -> str:
     """Return a message with what is marked in it as a study file spells it."""
     return _MARKED.sub(r"\2", message)
+
+
+def in_command(message: str) -> str:
+    """Return a message as a command spells it that takes no study file.
+
+    Examples
+    --------
+    >>> in_command(f"Use {setting('types', 'category', of='Zip')}.")
+    'Use --categories Zip.'
+    """
+    return _CATEGORY.sub(r"--categories \1", in_study(message))
 
 
 def spelled(place: Place) -> str:

@@ -141,6 +141,8 @@ def _read_file(
             raise FileError(
                 f"{what}: expected the path of a file; got a text that is none. {_NO_TEXT}"
             )
+        if os.path.isdir(named):  # noqa: PTH112 - which is False for names that are too long
+            raise FileError(f"{what}: {named} is a folder; name a file in it.")
         raise FileError(f"{what}: there is no file {named}.")
     suffixes = [suffix.lower() for suffix in path.suffixes]
     kind = (

@@ -94,7 +94,10 @@ class Numeric:
         if 2 * n_text < n_known:
             return "Correct the data there, or leave those rows out."
         category = setting("types", "category", of=self.name)
-        return f"Correct the data, or call the column a category: {category}."
+        return (
+            "Correct the data (a number has no currency sign, and no mark between thousands), or "
+            f"call the column a category: {category}."
+        )
 
 
 class LevelsOfData(tuple[Any, ...]):

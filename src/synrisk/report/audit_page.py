@@ -28,6 +28,7 @@ from synrisk.verdict.of_two_files import ASSUMED
 from synrisk.verdict.verdict import Verdict
 
 _TITLE = "Audit of a synthetic release"
+_MOST_NAMED = 50
 _WAYS = {
     "values": "numbers repeated to the last digit",
     "rows": "rows that agree in every column",
@@ -155,6 +156,7 @@ def _for_inside(source: AuditSource) -> dict[str, Any]:
             "combined": chance(source.copies.combined),
             "n_named": f"{int(source.copies.named.sum()):,}",
             "false_discoveries": f"{100 * FALSE_DISCOVERIES:g} %",
+            "named": _named(source.records),
             "compared": [
                 {
                     "way": _WAYS[one.way],
@@ -187,6 +189,13 @@ def _for_inside(source: AuditSource) -> dict[str, Any]:
             for label, row in zip(top.index, top.to_dict("records"), strict=True)
         ],
     }
+
+
+def _named(records: pd.DataFrame) -> list[str]:
+    """Return who is named as copied, the surest first, and no more than fit on a page."""
+    named = records[records["too_close"]]
+    surest = named.sort_values(["copied", "closeness"], ascending=[False, True])
+    return [str(label) for label in surest.index[:_MOST_NAMED]]
 
 
 def _finite(value: Any) -> float | None:

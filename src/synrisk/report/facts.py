@@ -28,6 +28,7 @@ from synrisk.verdict.reasons import CALLED
 from synrisk.verdict.verdict import Verdict
 
 N_RISKIEST = 20
+_NEXT_TO_NOTHING = 5e-5  # of a probability in four digits
 _LIBRARIES = (
     "synrisk", "numpy", "scipy", "pandas", "numba", "formulaic", "xarray", "arviz-stats",
     "matplotlib", "jinja2",
@@ -459,3 +460,12 @@ def number(value: float | None) -> str:
     if value is None or not np.isfinite(value):
         return "–"
     return f"{value:,.4g}" if abs(value) < 1e4 else f"{float(f'{value:.4g}'):,.0f}"
+
+
+def share(value: float | None) -> str:
+    """Return a probability or a difference of two: what is next to nothing is told so."""
+    if value is None or not np.isfinite(value):
+        return "–"
+    if 0.0 < abs(value) < _NEXT_TO_NOTHING:
+        return "about 0"
+    return f"{value:.4f}"

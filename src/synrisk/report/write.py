@@ -14,7 +14,7 @@ import pandas as pd
 from synrisk.base.errors import FileError, OptionError, counted, got, one_of
 from synrisk.base.messages import all_visible, in_json
 from synrisk.data.output_files import sha256, target_of, write_whole
-from synrisk.report.facts import Source, collect, number
+from synrisk.report.facts import Source, collect, number, share
 from synrisk.report.shared import collect_shared
 from synrisk.synthesis.release import Released, as_datasets, read_release
 
@@ -140,7 +140,7 @@ def render(facts: Mapping[str, Any], template: str | None = None) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["number"] = number
+    environment.filters |= {"number": number, "share": share}
     facts = all_visible(facts, keep="\t\n")  # names and levels may hold anything
     figures = [
         # The drawing escapes the text in it.

@@ -65,6 +65,7 @@ _OF_AUDIT = {"before": "before, mean", "after": "after, mean"}
 _IDENTIFIED = {
     "expected_match_risk": "people found",
     "by_known": "by known alone",
+    "expected_by_models": "by models",
     "true_match_rate": "true match rate",
     "false_match_rate": "false match rate",
 }
@@ -143,7 +144,9 @@ Policy = Annotated[
 ]
 
 
-def _guarded(command: Callable[..., int]) -> Callable[..., None]:
+def _guarded(
+    command: Callable[..., int], spell: Callable[[SynriskError], str] = SynriskError.in_study
+) -> Callable[..., None]:
     """Turn a command's errors into one message and an exit code."""
 
     @functools.wraps(command)
@@ -153,7 +156,7 @@ def _guarded(command: Callable[..., int]) -> Callable[..., None]:
             with _interruptions_leave():
                 code = command(*args, **kwargs)
         except SynriskError as error:
-            code, message = WRONG_INPUT, error.in_study()
+            code, message = WRONG_INPUT, spell(error)
         except KeyboardInterrupt:
             code, message = INTERRUPTED, _INTERRUPTION
         except OSError as error:
@@ -392,7 +395,7 @@ def make_report(
 
 
 @app.command("audit", epilog=_EXIT_CODES)
-@_guarded
+@functools.partial(_guarded, spell=SynriskError.in_command)
 def audit_files(
     confidential: Annotated[Path, typer.Argument(help="The confidential file.", metavar="REAL")],
     synthetic: Annotated[
@@ -564,7 +567,9 @@ def _tell_further(one: FurtherRisk) -> None:
     if one.name == AUDIT:
         _put_summary(one.found.summary(), _OF_AUDIT)
     else:
-        _put_table("dataset", _IDENTIFIED, one.found.summary())
+        summary = one.found.summary()
+        shown = {name: called for name, called in _IDENTIFIED.items() if name in summary}
+        _put_table("dataset", shown, summary)
     _print_lines("Note", one.found.notes)
     _print(f"\n{_in_lines(one.verdict)}")
 

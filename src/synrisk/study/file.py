@@ -64,6 +64,7 @@ _TOP = (
     "report",
 )
 AUDIT, IDENTIFICATION = "audit", "identification"  # risks beside that of the attributes
+BY_MODELS, BY_MATCHES = "models", "matches"  # whose probability of a row limits hold for
 _PROPENSITY = ("main", "interactions")
 _EVEN: dict[str, tuple[Any, tuple[str, ...]]] = {
     "relative": (Relative, ("below", "above", "within")),
@@ -537,7 +538,7 @@ def _further(
         yield AUDIT, Further(options, _own_criteria(section))
     if IDENTIFICATION in top.values:
         section = top.section(IDENTIFICATION)
-        section.refuse_unknown(("known", "synthesized", "radius", "criteria"))
+        section.refuse_unknown(("known", "synthesized", "radius", "by", "criteria"))
         known = section.texts("known") or []
         for k, name in enumerate(known):
             if name in variables:
@@ -551,7 +552,9 @@ def _further(
             if name not in variables:
                 section.refuse(_not_among(name, variables), "synthesized", k)
         radius = _radius(section, (*known, *synthesized))
-        options = {"known": known, "synthesized": synthesized, "radius": radius}
+        asks = "by" in section.values
+        by = section.choice("by", (BY_MODELS, BY_MATCHES), BY_MODELS) if asks else None
+        options = {"known": known, "synthesized": synthesized, "radius": radius, "by": by}
         yield IDENTIFICATION, Further(options, _own_criteria(section))
 
 

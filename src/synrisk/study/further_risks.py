@@ -18,7 +18,7 @@ from synrisk.assessment.two_file_audit import audit
 from synrisk.base.errors import FileError, SynriskError
 from synrisk.data.output_files import sha256
 from synrisk.data.schema import require_columns
-from synrisk.study.file import AUDIT, IDENTIFICATION, Study, attempt
+from synrisk.study.file import AUDIT, BY_MODELS, IDENTIFICATION, Study, attempt
 from synrisk.study.folder import Staging
 from synrisk.synthesis.synthesizer import Synthesizer
 from synrisk.verdict.criteria import Criteria
@@ -125,7 +125,12 @@ def evaluate_further(
             at, audit, data, list(release), types=types, seed=seed, progress=False, **asked.options
         )
     else:
-        found = attempt(at, identification_risk, data, list(release), **asked.options)
+        options = dict(asked.options)
+        by = options.pop("by")
+        made_here = all(model.fit is not None for model in synthesizer.models)
+        if by == BY_MODELS or (by is None and made_here):
+            options["synthesizer"] = synthesizer
+        found = attempt(at, identification_risk, data, list(release), **options)
     verdict = attempt((*at, "criteria"), found.verdict, asked.criteria, rows=study.rows)
     return FurtherRisk(name, found, verdict)
 

@@ -77,6 +77,7 @@ m = {m}                       # the number of synthetic datasets
 # [identification]          # could somebody pick a person's own row?
 # known = ["Age", "Region"] # what goes out as it is, and an intruder knows
 # radius = 0.1              # how near to a person's own a synthesized number must be
+# by = "models"             # limits hold for the models' probability of the right row; or "matches"
 
 [criteria]
 # Each limit is judged by itself; all must hold. Their numbers are for your office to choose.

@@ -88,6 +88,11 @@ class Refits:
         tables = [self._records(model), self._rows(model, released)]
         return _fit_of(model).refit(tables, model.posterior.names, executor)
 
+    def of_release(self, model: Model, released: Released, executor: Executor) -> Refit:
+        """Fit a model again to a dataset alone: what is known to who has the release."""
+        names = model.posterior.names
+        return _fit_of(model).refit([self._rows(model, released)], names, executor)
+
     def departure(self, model: Model, released: Released, executor: Executor) -> Departure | None:
         """Compare a dataset with what a model's posterior predicts.
 

@@ -90,15 +90,20 @@ def as_datasets(synthetic: Any) -> list[Any]:
 
 def read_dataset(dataset: Any, what: str, schema: Schema) -> pd.DataFrame:
     """Return a synthetic dataset as a frame, with levels that are text read as such."""
+    frame = read_table(dataset, what, text=levels_as_text(schema), error=SyntheticDataError)
+    if not len(frame):
+        raise SyntheticDataError(f"{what} has no rows.")
+    return frame
+
+
+def levels_as_text(schema: Schema) -> dict[str, list[str]]:
+    """Return the columns whose levels are text, which a file of theirs is to be read as."""
     levels = {
         name: list(variable.levels)
         for name, variable in schema.variables.items()
         if isinstance(variable, Factor) and all(isinstance(v, str) for v in variable.levels)
     }
-    frame = read_table(dataset, what, text=text_columns(levels), error=SyntheticDataError)
-    if not len(frame):
-        raise SyntheticDataError(f"{what} has no rows.")
-    return frame
+    return text_columns(levels)
 
 
 def fingerprint(dataset: Released) -> str:

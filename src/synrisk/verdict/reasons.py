@@ -327,51 +327,6 @@ class AsIsReason(Reason):
 
 
 @dataclass(frozen=True)
-class KnownReason(Reason):
-    """How many are found by what is released as it is, to which limits on a gain are blind.
-
-    Attributes
-    ----------
-    columns
-        The known ones.
-    n_found, n_records
-        How many records are alone with their values in these.
-    rows
-        What records are called.
-    """
-
-    kind = "known columns"
-    columns: tuple[str, ...]
-    n_found: int
-    n_records: int
-    rows: str = CALLED
-
-    @property
-    def mark(self) -> str:
-        """What it says of the release, in a word."""
-        return "warning" if self.n_found else "note"
-
-    def sentence(self, *, sharing: bool = False) -> str:
-        """Return it in words; with `sharing` without a count."""
-        text = (
-            f"Released as they are, and known to the intruder: {listed(self.columns)}. What these "
-            "tell alone is no gain"
-        )
-        if sharing or not self.n_found:
-            return f"{text}."
-        return (
-            f"{text}: by them {self.n_found:,} of {self.n_records:,} {self.rows} are found for "
-            "certain."
-        )
-
-    def _for_anyone(self) -> dict[str, Any]:
-        return {"columns": list(self.columns)}
-
-    def _for_inside(self) -> dict[str, Any]:
-        return {"n_found": self.n_found}
-
-
-@dataclass(frozen=True)
 class ToleranceReason(Reason):
     """Whether another tolerance would have failed a release that keeps the limits.
 
