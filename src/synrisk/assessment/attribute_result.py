@@ -208,6 +208,8 @@ class AttributeRisk:
             self._within,
             rows,
         )
+        question = self._evaluation.question
+        judged = judged.asked([] if question is None else question.differences(self.synthesizer))
         if not further:
             return judged
         if judged.of_limits == PASSED:

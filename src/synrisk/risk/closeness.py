@@ -276,16 +276,19 @@ def _repeated_values(synthesizer: Synthesizer, release: Sequence[Released]) -> l
     rows = []
     for number, dataset in enumerate(release, 1) if names else ():
         hit = np.zeros(synthesizer.n_records, dtype=bool)
-        n_rows = len(dataset.columns[names[0]])
+        n_rows, n_dropped = len(dataset.columns[names[0]]), 0
         looked_at = [name for name in names if not is_rounded(dataset.columns[name])]
         for name in looked_at:
             values, positions = own[name]
             theirs = np.sort(dataset.columns[name])
+            away = np.setdiff1d(synthesizer.confidential.dropped.get(name, ()), [0.0, *values])
+            n_dropped = max(n_dropped, len(np.intersect1d(away, theirs)))
             place = np.minimum(np.searchsorted(theirs, values), n_rows - 1)
             equal = theirs[place] == values
             hit[positions[equal & ~np.isin(values, [0.0, *_bounds(synthesizer, name)])]] = True
         if looked_at:
-            n, found = len(hit), int(hit.sum())
+            n = len(hit) + synthesizer.confidential.n_dropped
+            found = int(hit.sum()) + n_dropped
             expected = len(looked_at) * n * n_rows * _BY_CHANCE
             p = float(bdtrc(found - 1, n, min(expected / n, 1.0))) if found else 1.0
             labels = _labels(synthesizer, np.flatnonzero(hit)) if p < _LEVEL else ()

@@ -27,6 +27,7 @@ from synrisk.synthesis.synthesizer import Synthesizer
 _MORE_THAN = 1.5  # steps of the model: a release that has every other value alone
 _KNOWN = 0.9  # a probability before the release
 LEAST_PEOPLE = 2  # with a level or value that nobody declared; one alone is what made it possible
+_LEAST_SPREAD = 0.25  # of the standard deviation that the likelihood alone gives a coefficient
 
 
 @dataclass(frozen=True, repr=False)
@@ -80,6 +81,7 @@ def doubts_about(
             _rounded(model, release, len(positions)),
             _coarse(model, grid),
             _known_before(model, grid, before[:, k]),
+            _too_sure(synthesizer, model, len(positions)),
         ]
     return tuple(doubt for doubt in found if doubt is not None)
 
@@ -112,6 +114,38 @@ def _alone(synthesizer: Synthesizer, model: Model, grid: Grid, positions: IntArr
         + (f"list the levels of {name} (types)" if is_factor else f"list the guesses for {name}")
         + "; or merge rare ones with their neighbours.",
         alone,
+    )
+
+
+def _too_sure(synthesizer: Synthesizer, model: Model, n_records: int) -> Doubt | None:
+    """Find draws made elsewhere that vary far less than the records let the parameters vary.
+
+    Given the others, a coefficient has the precision that the likelihood's curvature gives it, and
+    what its prior adds. Point estimates have no spread at all, and then no release tells anything.
+    """
+    if model.fit is not None:
+        return None
+    name, family = model.response, model.regression.distribution
+    design = synthesizer.refits.design(model, None)
+    eta, auxiliary = model.mean_predictors(design)
+    y = model.regression.on_model_scale(synthesizer.columns[name].astype(np.float64))
+    with np.errstate(all="ignore"):
+        curvature = -np.diagonal(family.curvature(y, eta, auxiliary), axis1=1, axis2=2)
+        weights = 1.0 if model.record_weights is None else model.record_weights[:, None]
+        information = (design**2).T @ (weights * curvature[:, : eta.shape[1]])
+        draws, chance = model.posterior.coefficients, np.exp(model.posterior.log_weights)
+        mean = np.tensordot(chance, draws, 1)
+        variance = np.tensordot(chance, (draws - mean) ** 2, 1)
+        spread = np.sqrt(variance * information)
+    known = np.isfinite(spread) & (information > 0.0)
+    if not known.any() or float(np.median(spread[known])) >= _LEAST_SPREAD:
+        return None
+    return Doubt(
+        name,
+        f"the draws for {name} vary far less than the records let its parameters vary",
+        f"Are the draws for {name} a posterior? Point estimates, or draws of which most are alike, "
+        "make every release look safe. If a prior is so strong, fit the model here with it.",
+        np.ones(n_records, dtype=bool),
     )
 
 

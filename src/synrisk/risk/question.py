@@ -15,8 +15,10 @@ import numpy as np
 
 from synrisk.base.arrays import IntArray
 from synrisk.base.errors import one_of
+from synrisk.data.schema import Factor
 from synrisk.risk.guesses import (
     EQUAL,
+    AllLevels,
     Grid,
     Guesses,
     Range,
@@ -35,6 +37,7 @@ from synrisk.synthesis.synthesizer import Synthesizer
 
 QuestionName: TypeAlias = Literal["release", "paper"]
 QUESTIONS: tuple[QuestionName, ...] = ("release", "paper")
+_USUAL_SHARES = 0.5, 0.95  # of the models in the prior: the rest holds nothing impossible
 _PAPER = 11  # guesses
 _LEAST_LEFT = 1e-3  # of a record's leverage
 _SMALLEST = 1e-6  # part of a variable's range below which nothing is looked for
@@ -119,6 +122,25 @@ class Question:
         """Tell whether every value in a range of this variable is considered."""
         return _is_range(self.guesses.get(name, 0))
 
+    def differences(self, synthesizer: Synthesizer) -> list[str]:
+        """Return what is asked differently from the question to sign a release by, in words."""
+        found = []
+        listed = [
+            name
+            for name, strategy in self.guesses.items()
+            if not isinstance(strategy, Range | AllLevels)
+            and not isinstance(synthesizer.schema.variables[name], Factor)
+        ]
+        if listed:
+            found.append("guesses are a list or lie about the truth, not in a whole range")
+        if not _USUAL_SHARES[0] <= self.prior.model_share <= _USUAL_SHARES[1]:
+            found.append("before the release the intruder believes something else")
+        for name in (name for name in self.guesses if name not in listed):
+            own, usual = self.tolerances[name], _near(synthesizer, name)
+            if _is_range(self.guesses[name]) and own != usual and _is_narrower(own, usual):
+                found.append(f"less than usual counts as near to {name}")
+        return found
+
     @property
     def is_of_ranges(self) -> bool:
         """Whether every value in a range is considered, of every variable."""
@@ -175,6 +197,13 @@ def _near(synthesizer: Synthesizer, name: str) -> Tolerance:
     (regression,) = [one for one in synthesizer.plan.regressions if one.response == name]
     values = synthesizer.columns[name].astype(np.float64)
     return near(values, is_whole=not regression.distribution.is_continuous)
+
+
+def _is_narrower(own: Tolerance, usual: Tolerance) -> bool:
+    """Tell whether no part of a tolerance is as wide as the usual one's."""
+    widths = [(own.share, usual.share), (own.width or 0.0, usual.width or 0.0)]
+    widths.append((own.sds or 0.0, usual.sds or 0.0))
+    return all(one <= other for one, other in widths) and own.width is None
 
 
 def _is_range(strategy: Guesses | int) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,15 @@ from synrisk.base.arrays import FloatArray
 from synrisk.base.errors import DataError, OptionError, counted, got, listed, nearest
 from synrisk.base.messages import either, place_of, setting
 from synrisk.data.frames import TableLike, read_table
-from synrisk.data.schema import Columns, Missing, Schema, Types, require_columns, text_columns
+from synrisk.data.schema import (
+    Columns,
+    Missing,
+    Schema,
+    Types,
+    as_real_numbers,
+    require_columns,
+    text_columns,
+)
 from synrisk.models.design import Design
 from synrisk.models.plan import Plan, Regression
 from synrisk.synthesis.identifiers import identifies
@@ -40,6 +48,8 @@ class Confidential:
         The plan's columns as arrays.
     n_dropped
         How many records were left out because a value is missing.
+    dropped
+        The synthesized numbers of those, by variable: a release must not hold them either.
     release
         Columns that were declared to be released as they are.
     """
@@ -50,6 +60,7 @@ class Confidential:
     columns: Columns
     n_dropped: int
     release: tuple[str, ...] = ()
+    dropped: Mapping[str, FloatArray] = field(default_factory=dict)
 
     @classmethod
     def read(
@@ -99,7 +110,8 @@ class Confidential:
         """Encode a labelled frame by its schema; `n_dropped` records were left out before."""
         columns, kept = schema.encode(frame, schema.variables, _WHAT)
         n_dropped += len(frame) - int(kept.sum())
-        return cls(plan, schema, frame[kept], columns, n_dropped, release)
+        dropped = {name: as_real_numbers(frame[name][~kept])[0] for name in plan.synthesized}
+        return cls(plan, schema, frame[kept], columns, n_dropped, release, dropped)
 
     @property
     def n_records(self) -> int:

@@ -27,6 +27,7 @@ from synrisk.synthesis.confidential import Confidential
 from synrisk.synthesis.flexible_prediction import flexible_relations
 from synrisk.synthesis.identifiers import is_row_counter, names_people
 from synrisk.synthesis.relations import TOLERANCE, Beside, Hidden, Relation, exact_relations
+from synrisk.synthesis.relations_between_records import relations_between_records
 from synrisk.synthesis.relations_of_parts import relations_of_parts
 from synrisk.synthesis.release import Released
 
@@ -130,6 +131,9 @@ def _quick_relations(
             ):
                 words = "a recoding or a transform of"
                 return [Relation(variable.name, (str(name),), (), words, True)]
+    of_others = next(relations_between_records(hidden, data), None)
+    if of_others is not None:
+        return [of_others]
     beside = _beside_truth(data)
     exact = exact_relations(hidden, beside, used)
     known = {relation.variable for relation in exact if relation.refused}

@@ -357,6 +357,35 @@ class ToleranceReason(Reason):
 
 
 @dataclass(frozen=True)
+class QuestionReason(Reason):
+    """That another question was asked than the one to sign a release by.
+
+    Attributes
+    ----------
+    differences
+        What is asked differently, in words.
+    """
+
+    kind = "question"
+    differences: tuple[str, ...]
+
+    @property
+    def mark(self) -> str:
+        """What it says of the release, in a word."""
+        return "warning"
+
+    def sentence(self, *, sharing: bool = False) -> str:  # noqa: ARG002 - both read the same
+        """Return it in words."""
+        return (
+            f"The limits answer another question than the one to sign a release by: "
+            f"{listed(self.differences)}. It can miss what that one finds."
+        )
+
+    def _for_anyone(self) -> dict[str, Any]:
+        return {"differences": list(self.differences)}
+
+
+@dataclass(frozen=True)
 class FurtherReason(Reason):
     """What other releases of the same fit would have given: a release may have been chosen.
 

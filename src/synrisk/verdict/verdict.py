@@ -34,6 +34,7 @@ from synrisk.verdict.reasons import (
     FurtherReason,
     LimitReason,
     Outcome,
+    QuestionReason,
     Reason,
     ReleaseReason,
     ToleranceReason,
@@ -146,6 +147,12 @@ class Verdict:
         if not failing:
             return self
         return replace(self, reasons=(*self.reasons, ToleranceReason(PASSED, failing)))
+
+    def asked(self, differences: Sequence[str]) -> Verdict:
+        """Return this verdict with a warning where another question was asked."""
+        if not differences:
+            return self
+        return replace(self, reasons=(*self.reasons, QuestionReason(PASSED, tuple(differences))))
 
     def marked(self, *, sharing: bool = False) -> list[tuple[str, str]]:
         """Return a mark and a sentence by reason: those that decide first.
