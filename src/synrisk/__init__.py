@@ -42,6 +42,7 @@ from synrisk.risk.guesses import (
 )
 from synrisk.risk.intruder_prior import MostlyModel, TruthFactor
 from synrisk.synthesis.datasets import SynthesisWarning
+from synrisk.synthesis.suggested_plan import SuggestedPlan, suggest_plan
 from synrisk.synthesis.synthesizer import Synthesizer, fit
 from synrisk.utility import Utility, utility
 from synrisk.verdict.criteria import Criteria
@@ -81,6 +82,7 @@ __all__ = [
     "ResourceError",
     "RoundedGaussian",
     "SettingsError",
+    "SuggestedPlan",
     "SynriskError",
     "SynthesisWarning",
     "Synthesizer",
@@ -97,5 +99,6 @@ __all__ = [
     "fit",
     "identification_risk",
     "load_households",
+    "suggest_plan",
     "utility",
 ]
