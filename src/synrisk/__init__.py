@@ -27,7 +27,7 @@ from synrisk.base.errors import (
 )
 from synrisk.data.csv_dialects import FileWarning
 from synrisk.data.households import load_households
-from synrisk.models.families import RoundedGaussian
+from synrisk.models.families import HurdleLogNormal, RoundedGaussian
 from synrisk.models.plan import Regression
 from synrisk.models.priors import Conjugate, Exponential, Normal
 from synrisk.risk.diagnostics import ReliabilityWarning
@@ -67,6 +67,7 @@ __all__ = [
     "FitError",
     "FormulaError",
     "GuessError",
+    "HurdleLogNormal",
     "IdentificationRisk",
     "Interval",
     "MostlyModel",

@@ -101,7 +101,7 @@ CASES = {
     ),
     "hurdle_lognormal": Case(
         lambda rng, x: np.rint(
-            (rng.random(len(x)) < 0.6) * np.exp(2.0 + 0.3 * x + 0.8 * rng.normal(size=len(x)))
+            (rng.random(len(x)) < 0.6) * np.exp(2.0 + 0.3 * x + 0.6 * rng.normal(size=len(x)))
         ),
         _hurdle_lognormal,
         np.array([0.0, 1.0, 3.0, 8.0, 20.0, 45.0]),

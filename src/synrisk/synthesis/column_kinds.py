@@ -44,6 +44,7 @@ _OFTEN_ZERO = 0.02
 _LARGE = 20.0  # whole numbers that are more like amounts than like counts
 _WIDE_SHARES = 0.6  # the span from which numbers between 0 and 1 are taken for shares
 _NEARLY_ALL = 0.8
+_MOST_DIGITS = 4
 _MOST_DATES = 0.9
 _DATE = re.compile(
     r"\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})([T ].*)?\s*"
@@ -68,6 +69,8 @@ class ColumnKind:
         How it enters a formula: the same where it is skewed.
     is_category
         Whether the data must be told that it holds levels.
+    step
+        What amounts with zeros are multiples of.
     reason
         Why, without a value of the data.
     """
@@ -79,6 +82,7 @@ class ColumnKind:
     scale: str = "{}"
     as_predictor: str = "{}"
     is_category: bool = False
+    step: float = 1.0
 
     @property
     def has_levels(self) -> bool:
@@ -248,9 +252,7 @@ def _kind_of_any_numbers(name: str, values: FloatArray) -> ColumnKind:
     ):
         return ColumnKind(name, "share", "between 0 and 1", ("beta",), "logit({})")
     if least == 0.0:
-        reason = "not whole, some 0 and none below"
-        of_zeros = ("hurdle_lognormal",)
-        return ColumnKind(name, "amount with zeros", reason, of_zeros, "log1p({})", "log1p({})")
+        return _kind_of_amounts_with_zeros(name, values)
     skewness = float(skew(values))
     if least > 0.0 and (mean < _SURELY_POSITIVE * sd or skewness > _SKEWED):
         reason = "above 0 and skewed, or near enough to 0 for a normal model to go below"
@@ -265,6 +267,23 @@ def _kind_of_any_numbers(name: str, values: FloatArray) -> ColumnKind:
         reason = "numbers about a middle, some of them far away"
         return ColumnKind(name, "measurement", reason, ("student_t", "gaussian"))
     return ColumnKind(name, "measurement", "numbers about a middle", ("gaussian",))
+
+
+def _kind_of_amounts_with_zeros(name: str, values: FloatArray) -> ColumnKind:
+    """Return that of amounts that are not whole; their model needs a grid."""
+    for digits in range(1, _MOST_DIGITS + 1):
+        scaled = values * 10.0**digits
+        if np.allclose(scaled, np.rint(scaled), rtol=1e-12, atol=1e-7):
+            reason = f"not whole, some 0 and none below, {digits} decimal digits"
+            families = ("hurdle_lognormal",)
+            term = "log1p({})"
+            step = float(f"1e-{digits}")
+            return ColumnKind(name, "amount with zeros", reason, families, term, term, step=step)
+    reason = (
+        f"not whole, some 0 and none below, more than {_MOST_DIGITS} decimal digits: round it, "
+        "and hurdle_lognormal is a model of it"
+    )
+    return ColumnKind(name, "amount with zeros", reason)
 
 
 def _term_of_amounts(values: FloatArray) -> str:

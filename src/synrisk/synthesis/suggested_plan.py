@@ -19,6 +19,7 @@ from synrisk.base.errors import DataError, OptionError, SynriskError, listed
 from synrisk.base.messages import toml_key, toml_text, visible
 from synrisk.data.frames import TableLike, read_table
 from synrisk.data.schema import Types, require_columns
+from synrisk.models.families import HurdleLogNormal
 from synrisk.models.plan import Regression
 from synrisk.synthesis.column_kinds import LEFT_OUT, ColumnKind, kinds_of_columns
 from synrisk.synthesis.formula_search import Found, encode, in_order
@@ -102,8 +103,10 @@ class SuggestedPlan:
         lines.append("plan = [")
         for regression in self.regressions:
             lines.append(indent(self._comment(regression.response), "    "))
-            family = regression.distribution.name
-            lines.append(f"    sr.Regression({regression.formula!r}, family={family!r}),")
+            family = repr(regression.distribution.name)
+            if regression.distribution.grid_step != 1.0:
+                family = f"sr.{regression.distribution!r}"
+            lines.append(f"    sr.Regression({regression.formula!r}, family={family}),")
         lines += ["]", *(self._comment(name) for name in self.as_is)]
         options = {"types": dict(self.types), "id": self.id, "missing": self.missing}
         defaults: dict[str, Any] = {"types": {}, "id": None, "missing": "error"}
@@ -140,6 +143,8 @@ class SuggestedPlan:
                 f"formula = {toml_text(regression.formula)}",
                 f'family = "{regression.distribution.name}"',
             ]
+            if regression.distribution.grid_step != 1.0:
+                lines.append(f"step = {regression.distribution.grid_step}")
         return "\n".join(lines) + "\n"
 
     def __str__(self) -> str:
@@ -253,6 +258,8 @@ class _Suggestion:
                 if own.kind == "id" and not self._id and _can_label(column):
                     role = ID
                 self.roles[name] = (role, why)
+            elif not own.families:
+                self.roles[name] = (DROPPED, why)
             elif in_formula(name) is None and asked:
                 why = "a formula cannot write a name that is empty or holds a backtick; rename it"
             else:
@@ -320,15 +327,16 @@ class _Suggestion:
             terms = [self._term(one) for one in predictors[:n_terms]]
             for family in own.families:
                 formula = f"{in_formula(name)} ~ {' + '.join(terms) or '1'}"
-                regression = Regression(formula, family=family)
+                step = own.step if family == "hurdle_lognormal" else 1.0
+                regression = Regression(
+                    formula, family=family if step == 1.0 else HurdleLogNormal(step)
+                )
                 problem = self._problem(regression)
                 if not problem:
                     self.roles[name] = (SYNTHESIZED, self._why(found, n_terms, family))
                     return regression
         if self.sensitive is not None:
-            raise DataError(
-                f"{_WHAT}: no model of {name!r} could be fitted. {problem or own.reason}"
-            )
+            raise DataError(f"{_WHAT}: no model of {name!r} could be fitted. {problem}")
         self.roles[name] = (DROPPED, f"{own.reason}; no model of it could be fitted")
         return None
 

@@ -59,8 +59,30 @@ def test_a_column_is_known_by_its_values(name):
 
 def test_zeros_among_amounts_are_seen_whole_or_not():
     amounts = np.where(RNG.random(N) < 0.4, 0.0, np.exp(RNG.normal(6, 1, N)))
-    kinds = kinds_of_columns(pd.DataFrame({"plain": amounts, "whole": np.rint(amounts)}))
+    frame = pd.DataFrame({"plain": amounts, "whole": np.rint(amounts), "cents": amounts.round(2)})
+    kinds = kinds_of_columns(frame)
     assert {own.kind for own in kinds.values()} == {"amount with zeros"}
+    assert kinds["plain"].families == ()  # on no grid
+    assert [kinds[name].step for name in ("whole", "cents")] == [1.0, 0.01]
+
+
+def test_amounts_with_zeros_are_released_on_their_grid():
+    rng = np.random.default_rng(8)
+    spent = (rng.random(N) < 0.6) * np.exp(rng.normal(3, 1, N)).round(2)
+    frame = pd.DataFrame({"Spent": spent, "Other": spent / 3.7})
+    plan = sr.suggest_plan(frame, sensitive=["Spent"])
+    assert "family=sr.HurdleLogNormal(step=0.01)" in plan.code()
+    assert tomllib.loads(plan.toml())["model"][0]["step"] == 0.01
+    names = {"data": frame}
+    exec(plan.code(), names)  # noqa: S102 - that is what is tested
+    (released,) = names["synthesizer"].synthesize(seed=1)
+    values = released["Spent"].to_numpy()
+    assert (values >= 0).all()
+    np.testing.assert_array_equal(values, values.round(2))
+    # By the binomial error of both shares.
+    assert abs((values == 0).mean() - 0.4) < 4 * np.sqrt(2 * 0.24 / N)
+    with pytest.raises(sr.OptionError, match=r"cannot be modelled.*round it"):
+        sr.suggest_plan(frame, sensitive=["Other"])
 
 
 def people():

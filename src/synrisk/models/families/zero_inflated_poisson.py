@@ -25,12 +25,6 @@ class ZeroInflatedPoisson(ZeroPart):
     auxiliary: ClassVar[tuple[Auxiliary, ...]] = (ZeroPart.odds,)
     wants: ClassVar[str] = "whole numbers from 0"
 
-    def from_elsewhere(self, draws: Any) -> Any:
-        """Return draws with the odds in place of brms' zi, or Bambi's share that is not of them."""
-        if "psi" in draws.columns:
-            draws = draws.drop(columns="psi").assign(zi=1.0 - draws["psi"])
-        return super().from_elsewhere(draws)
-
     def events(self, y: FloatArray) -> tuple[BoolArray, ...]:
         """Counts above 0."""
         return (np.asarray(y > 0),)

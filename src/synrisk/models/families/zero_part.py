@@ -22,7 +22,6 @@ from synrisk.models.families.family import Auxiliary, Family
 # last axis, and on the last two.
 Derivatives: TypeAlias = tuple[FloatArray, FloatArray]
 _ODDS_OF_ZERO = "odds_of_zero"
-_SURE = 1.0 - 1e-12  # of a probability in draws made elsewhere, whose odds are still a number
 
 
 @dataclass(frozen=True)
@@ -42,8 +41,9 @@ class ZeroPart(Family):
         if _ODDS_OF_ZERO in draws.columns:
             return draws
         if self.probability in draws.columns:
-            p = np.clip(draws[self.probability].to_numpy(dtype=np.float64), 1.0 - _SURE, _SURE)
-            odds = p / (1.0 - p)
+            p = draws[self.probability].to_numpy(dtype=np.float64)
+            with np.errstate(divide="ignore"):  # 1 has no odds, and is refused with them
+                odds = p / (1.0 - p)
         elif logit in draws.columns:
             odds = np.exp(draws[logit].to_numpy(dtype=np.float64))
         else:
