@@ -92,3 +92,21 @@ def test_amounts_off_the_grid_are_refused_without_being_told():
     with pytest.raises(sr.DataError, match=r"multiples of 0\.5 from 0") as caught:
         sr.fit(sr.Regression("y ~ 1", HurdleLogNormal(0.5)), people)
     assert "4711" not in str(caught.value)
+
+
+def test_risks_do_not_depend_on_the_unit_of_amounts():
+    """Units with a step of 1, and hundreds with one of 0.01: the same people, the same numbers."""
+    people = data_of("hurdle_lognormal", 40)
+    risks = []
+    for unit in (1.0, 100.0):
+        data = people.assign(y=people["y"] / unit)
+        model = sr.Regression("y ~ x", HurdleLogNormal(1.0 / unit))
+        synthesizer = sr.fit(model, data, seed=1, n_draws=400)
+        with pytest.warns(sr.ReliabilityWarning):  # the seed is one that people choose
+            risk = sr.attribute_risk(
+                synthesizer, synthesizer.synthesize(seed=2), on_unreliable="flag"
+            )
+        risks.append(risk.records[["before", "after", "n_guesses"]].to_numpy())
+    # The mode is found to 1e-8 of a standard deviation.
+    np.testing.assert_allclose(risks[0], risks[1], rtol=1e-5)
+    assert np.abs(risks[0][:, 1] - risks[0][:, 0]).max() > 1e-4
