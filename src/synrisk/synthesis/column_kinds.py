@@ -6,7 +6,7 @@ A reason says in words why; it never holds a value of the data.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -64,7 +64,7 @@ class ColumnKind:
     families
         Those that suit it, the best first; none where it is left out.
     scale
-        The function of it in which its model is about linear: "log({})".
+        The function of it in which its model is about linear: "log", "log1p", "logit" or "".
     as_predictor
         How it enters a formula: the same where it is skewed.
     is_category
@@ -79,7 +79,7 @@ class ColumnKind:
     kind: Kind
     reason: str
     families: tuple[str, ...] = ()
-    scale: str = "{}"
+    scale: str = ""
     as_predictor: str = "{}"
     is_category: bool = False
     step: float = 1.0
@@ -222,7 +222,7 @@ def _kind_of_whole_numbers(name: str, values: FloatArray) -> ColumnKind:
         reason = "whole numbers above 0, some of them large"
         families = ("negative_binomial", "lognormal")
         term = _term_of_amounts(values)
-        return ColumnKind(name, "amount", reason, families, "log({})", term)
+        return ColumnKind(name, "amount", reason, families, "log", term)
     if ratio < _UNDERDISPERSED and mean > _RATHER_POSITIVE * sd:
         reason = "whole numbers about a middle that vary less than counts"
         return ColumnKind(name, "measurement", reason, ("rounded_gaussian", "poisson"))
@@ -230,12 +230,12 @@ def _kind_of_whole_numbers(name: str, values: FloatArray) -> ColumnKind:
     if zeros > _OFTEN_ZERO and np.median(values[values > 0]) > _LARGE:
         reason = "whole amounts, and many that are 0"
         families = ("hurdle_lognormal", "negative_binomial")
-        return ColumnKind(name, "amount with zeros", reason, families, "log1p({})", term)
+        return ColumnKind(name, "amount with zeros", reason, families, "log1p", term)
     if ratio > _OVERDISPERSED:
         reason = "whole numbers from 0 that vary more than their mean"
-        return ColumnKind(name, "count", reason, ("negative_binomial",), "log1p({})", term)
+        return ColumnKind(name, "count", reason, ("negative_binomial",), "log1p", term)
     reason = "whole numbers from 0 that vary about as much as their mean"
-    return ColumnKind(name, "count", reason, ("poisson",), "log1p({})", term)
+    return ColumnKind(name, "count", reason, ("poisson",), "log1p", term)
 
 
 def _kind_of_any_numbers(name: str, values: FloatArray) -> ColumnKind:
@@ -250,7 +250,7 @@ def _kind_of_any_numbers(name: str, values: FloatArray) -> ColumnKind:
         and largest < 1.0
         and (largest - least > _WIDE_SHARES or _SHARE_NAME.match(name))
     ):
-        return ColumnKind(name, "share", "between 0 and 1", ("beta",), "logit({})")
+        return ColumnKind(name, "share", "between 0 and 1", ("beta",), "logit")
     if least == 0.0:
         return _kind_of_amounts_with_zeros(name, values)
     skewness = float(skew(values))
@@ -259,7 +259,7 @@ def _kind_of_any_numbers(name: str, values: FloatArray) -> ColumnKind:
         families = ("lognormal", "gamma")
         if float(skew(np.log(values))) < _LEFT_SKEWED:
             reason, families = "above 0, its logarithm skewed to the left", ("gamma", "lognormal")
-        return ColumnKind(name, "amount", reason, families, "log({})", _term_of_amounts(values))
+        return ColumnKind(name, "amount", reason, families, "log", _term_of_amounts(values))
     if whole:
         reason = "whole numbers about a middle"
         return ColumnKind(name, "measurement", reason, ("rounded_gaussian",))
@@ -276,9 +276,9 @@ def _kind_of_amounts_with_zeros(name: str, values: FloatArray) -> ColumnKind:
         if np.allclose(scaled, np.rint(scaled), rtol=1e-12, atol=1e-7):
             reason = f"not whole, some 0 and none below, {digits} decimal digits"
             families = ("hurdle_lognormal",)
-            term = "log1p({})"
             step = float(f"1e-{digits}")
-            return ColumnKind(name, "amount with zeros", reason, families, term, term, step=step)
+            kind = ColumnKind(name, "amount with zeros", reason, families, "log1p", "log1p({})")
+            return replace(kind, step=step)
     reason = (
         f"not whole, some 0 and none below, more than {_MOST_DIGITS} decimal digits: round it, "
         "and hurdle_lognormal is a model of it"

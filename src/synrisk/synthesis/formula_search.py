@@ -17,6 +17,7 @@ import pandas as pd
 from synrisk.base.arrays import BoolArray, FloatArray
 from synrisk.data.schema import as_real_numbers
 from synrisk.models.formula.parser import parse
+from synrisk.models.formula.transforms import Transform
 from synrisk.synthesis.column_kinds import ColumnKind
 from synrisk.synthesis.relations import sampled
 
@@ -75,8 +76,9 @@ def _encoded(column: pd.Series[Any], kind: ColumnKind, modelled: bool) -> Encode
     values = as_real_numbers(column)[0]
     known = np.isfinite(values)
     with np.errstate(all="ignore"):
-        response = _on_scale(kind.scale, values)[:, None]
-        predictor = _on_scale(kind.as_predictor, values)[:, None]
+        response = Transform((kind.scale,) if kind.scale else ()).apply(values)[:, None]
+        term = parse(f"{kind.as_predictor.format('x')} ~ 1")
+        predictor = term.transform.apply(values)[:, None]
     return Encoded(response, predictor, known)
 
 
@@ -88,12 +90,6 @@ def _encoded_levels(column: pd.Series[Any], kind: ColumnKind) -> Encoded:
     few = len(levels) <= _MOST_PREDICTOR_LEVELS and counts.min() >= _LEAST_IN_A_LEVEL
     response = codes[:, None].astype(np.float64) if kind.kind == "ordered" else indicators[:, 1:]
     return Encoded(response, indicators[:, 1:] if few else None, known)
-
-
-def _on_scale(term: str, values: FloatArray) -> FloatArray:
-    if term == "{}":
-        return values
-    return parse(f"{term.format('x')} ~ 1").transform.apply(values)
 
 
 def in_order(

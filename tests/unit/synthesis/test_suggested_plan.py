@@ -144,6 +144,17 @@ def test_no_value_is_told():
             assert value not in text
 
 
+def test_every_kind_of_column_predicts_and_is_predicted():
+    names = [name for name, (_, _, family) in COLUMNS.items() if family is not None]
+    frame = pd.DataFrame({name: COLUMNS[name][0] for name in names})
+    kinds = kinds_of_columns(frame)
+    encoded = encode(frame, kinds, names)
+    for own in encoded.values():
+        assert np.isfinite(own.response).all()
+        assert own.predictor is None or np.isfinite(own.predictor).all()
+    assert len(in_order(encoded, [], names, dict.fromkeys(names, 1))) == len(names)
+
+
 def test_a_suggestion_is_the_same_each_time():
     assert sr.suggest_plan(people()).code() == sr.suggest_plan(people()).code()
 
