@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from helpers.family_cases import CASES, LEVELS, data_of, types_of
 from helpers.secret import SECRET
 
-N_FITS, N_BELIEFS, N_ERRORS, N_BINS = 200, 120, 20, 10
+N_FITS, N_BELIEFS, N_ERRORS, N_BINS = 200, 120, 40, 10
 N_RECORDS, RECORD, N_DRAWS = 40, 3, 400
 RANGES = {
     "negative_binomial": (0, 60), "hurdle_poisson": (0, 40), "zero_inflated_poisson": (0, 40),
