@@ -27,7 +27,7 @@ from synrisk.base.errors import (
 )
 from synrisk.data.csv_dialects import FileWarning
 from synrisk.data.households import load_households
-from synrisk.models.families import RoundedGaussian
+from synrisk.models.families import HurdleLogNormal, RoundedGaussian
 from synrisk.models.plan import Regression
 from synrisk.models.priors import Conjugate, Exponential, Normal
 from synrisk.risk.diagnostics import ReliabilityWarning
@@ -42,6 +42,7 @@ from synrisk.risk.guesses import (
 )
 from synrisk.risk.intruder_prior import MostlyModel, TruthFactor
 from synrisk.synthesis.datasets import SynthesisWarning
+from synrisk.synthesis.suggested_plan import SuggestedPlan, suggest_plan
 from synrisk.synthesis.synthesizer import Synthesizer, fit
 from synrisk.utility import Utility, utility
 from synrisk.verdict.criteria import Criteria
@@ -66,6 +67,7 @@ __all__ = [
     "FitError",
     "FormulaError",
     "GuessError",
+    "HurdleLogNormal",
     "IdentificationRisk",
     "Interval",
     "MostlyModel",
@@ -81,6 +83,7 @@ __all__ = [
     "ResourceError",
     "RoundedGaussian",
     "SettingsError",
+    "SuggestedPlan",
     "SynriskError",
     "SynthesisWarning",
     "Synthesizer",
@@ -97,5 +100,6 @@ __all__ = [
     "fit",
     "identification_risk",
     "load_households",
+    "suggest_plan",
     "utility",
 ]

@@ -34,6 +34,9 @@ EXAMPLES = {
     "beta": (Numeric("y"), [-1.3, 0.0, 2.4]),
     "ordered_logit": (Factor("y", ("a", "b", "c", "d"), True), [0.0, 1.0, 2.0, 3.0]),
     "negative_binomial": (Numeric("y"), [0.0, 1.0, 4.0]),
+    "hurdle_poisson": (Numeric("y"), [0.0, 1.0, 4.0]),
+    "zero_inflated_poisson": (Numeric("y"), [0.0, 1.0, 4.0]),
+    "hurdle_lognormal": (Numeric("y"), [0.0, 1.0, 4.0]),
 }
 OUTSIDE = {
     "gaussian": np.inf,
@@ -49,6 +52,9 @@ OUTSIDE = {
     "beta": np.inf,
     "ordered_logit": 4.0,
     "negative_binomial": 0.5,
+    "hurdle_poisson": -1.0,
+    "zero_inflated_poisson": 0.5,
+    "hurdle_lognormal": -1.0,
 }
 
 
@@ -75,8 +81,24 @@ def independent_log_density(name, y, eta, auxiliary):
     if name == "ordered_logit":
         cuts = np.array([-np.inf, 0.0, *np.cumsum(auxiliary), np.inf])
         return np.log(np.diff(stats.logistic.cdf(cuts[int(y) : int(y) + 2] - eta[0]))[0])
+    if name in ("hurdle_poisson", "zero_inflated_poisson", "hurdle_lognormal"):
+        return log_density_with_zeros(name, y, eta[0], auxiliary)
     odds = np.exp(np.array([0.0, *eta]))
     return np.log(odds[int(y)] / odds.sum())
+
+
+def log_density_with_zeros(name, y, eta, auxiliary):
+    p = auxiliary[-1] / (1 + auxiliary[-1])
+    if name == "hurdle_lognormal":
+        at = stats.norm(eta, auxiliary[0]).cdf
+        below = at(np.log(y - 0.5)) if y > 1 else 0.0
+        above = at(np.log(y + 0.5)) - below
+    else:
+        poisson = stats.poisson(np.exp(eta))
+        above = poisson.pmf(y) / (1.0 if name.startswith("zero") else poisson.sf(0))
+    if name.startswith("hurdle"):
+        return np.log((1 - p) * above if y else p)
+    return np.log((1 - p) * above + (0.0 if y else p))
 
 
 def case(known, n=6, seed=0):

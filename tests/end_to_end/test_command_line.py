@@ -497,7 +497,7 @@ def test_init_writes_a_study_that_runs_and_never_overwrites(tmp_path):
     assert synrisk("run", study, "-q").exit_code == 0
 
 
-def test_init_guesses_a_plan_from_the_columns_and_writes_no_value(tmp_path):
+def test_init_suggests_a_plan_for_what_is_sensitive_and_writes_no_value(tmp_path):
     data = (
         table()
         .drop(columns="Weight")
@@ -510,18 +510,25 @@ def test_init_guesses_a_plan_from_the_columns_and_writes_no_value(tmp_path):
     data.loc[5, "Income"] = np.nan
     data.loc[5, "LogIncome"] = np.nan
     data.to_parquet(tmp_path / "people.parquet")
-    done = synrisk("init", tmp_path / "new", "--data", tmp_path / "people.parquet")
+    begin = "init", tmp_path / "new", "--data", tmp_path / "people.parquet"
+    asked = synrisk(*begin)
+    assert asked.exit_code == 2
+    assert "--sensitive COLUMN" in asked.stderr
+    assert "Nobody but you knows them" in " ".join(asked.stderr.split())
+    assert synrisk(*begin, "-s", "Incom").exit_code == 2
+    done = synrisk(*begin, "--sensitive", "Income", "-s", "Wealth")
     assert done.exit_code == 0, done.stderr
     study = tmp_path / "new" / "study.toml"
     text = study.read_text(encoding="utf-8")
+    assert max(map(len, text.splitlines())) <= 100
     for words in (
         'file = "../people.parquet"',
         'id = "CaseID"',
         'missing = "drop"',
-        'drop = ["Name", "LogIncome"]',
-        '"Income ~ Owner + Spending"',
-        '"log(Wealth) ~ Owner + Spending + Income"',
-        "released as they are: Kids, Owner, Region",
+        'drop = ["Spending", "LogIncome", "Name"]',
+        "# Spending, left out: nearly everybody has a value of their own",
+        'family = "lognormal"',
+        "# Region, released as it is: not named as sensitive.",
     ):
         assert words in text
     for value in ("Person", "Quovadis", "Ramsgate", "Zyxwville", "810"):
@@ -809,7 +816,7 @@ def test_letters_that_an_encoding_lacks_are_escaped(finished):
 def test_a_name_of_a_file_that_no_study_can_hold_is_said(tmp_path):
     data = Path(os.fsdecode(os.fsencode(tmp_path) + b"/people\xff.csv"))
     table().to_csv(data, index=False)
-    done = synrisk("init", tmp_path / "new", "--data", data)
+    done = synrisk("init", tmp_path / "new", "--data", data, "-s", "Income")
     assert done.exit_code == 2
     assert "is not Unicode text. Rename it" in done.stderr
     assert not (tmp_path / "new" / "study.toml").exists()

@@ -98,8 +98,11 @@ def _use(case: Case, made: Any) -> None:
         sr.utility(fitted, release, propensity="main", seed=SECRET).summary()
 
 
-def _make_study(case: Case) -> tuple[Path, bool]:
-    """Write a study whose columns, file, title and levels have such names."""
+def _make_study(case: Case) -> tuple[Path, str]:
+    """Write a study whose columns, file, title and levels have such names, or data for one.
+
+    Of data also the column that is sensitive; of a study "".
+    """
     rng = case.rng
     y, x, title, file = (
         name(rng) if rng.random() < 0.6 else plain for plain in ("y", "x", "t", "f")
@@ -110,7 +113,7 @@ def _make_study(case: Case) -> tuple[Path, bool]:
     written = f"{re.sub('[/' + chr(0) + ']', '', file)[:60]}.csv".encode(errors="replace").decode()
     path = case.write(written, table.to_csv(index=False).encode(errors="replace"))
     if rng.random() < 0.25:
-        return path, True
+        return path, y or "Kids"
     text = STUDY.replace('"A small study"', in_toml(title)).replace(
         '"people.csv"', in_toml(written)
     )
@@ -119,15 +122,15 @@ def _make_study(case: Case) -> tuple[Path, bool]:
     text = text.replace("guesses.Income", f"guesses.{in_toml(y)}").replace(
         "types.Spending", f"types.{in_toml(x)}"
     )
-    return case.write("study.toml", text.encode(errors="replace")), False
+    return case.write("study.toml", text.encode(errors="replace")), ""
 
 
-def _use_study(case: Case, made: tuple[Path, bool]) -> None:
-    path, is_data = made
-    if not is_data:
+def _use_study(case: Case, made: tuple[Path, str]) -> None:
+    path, sensitive = made
+    if not sensitive:
         run_study(case, path)
         return
-    case.run("init", case.folder / "made", "--data", path)
+    case.run("init", case.folder / "made", "--data", path, "--sensitive", sensitive)
     begun = case.folder / "made" / "study.toml"
     if begun.is_file():  # it is as it should be, and takes minutes
         case.said.append(begun.read_text(encoding="utf-8"))

@@ -44,7 +44,7 @@ def take_table(case: Case, path: Path) -> None:
     elif use == 3:
         sr.Synthesizer.from_draws(PLAN[:1], case.good["data"], path)
     elif use == 4:
-        case.run("init", case.folder / "made", "--data", path)
+        case.run("init", case.folder / "made", "--data", path, "--sensitive", "Income")
         made = case.folder / "made" / "study.toml"
         if made.exists():
             case.said.append(made.read_text(encoding="utf-8"))

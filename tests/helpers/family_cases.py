@@ -32,6 +32,23 @@ def _beta(y, eta, phi):
     return stats.beta.logpdf(y, mean * phi, (1 - mean) * phi)
 
 
+def _hurdle_poisson(y, eta, odds):
+    above = stats.poisson.logpmf(y, np.exp(eta)) - stats.poisson.logsf(0, np.exp(eta))
+    return np.where(y == 0, np.log(odds), above) - np.log1p(odds)
+
+
+def _zero_inflated_poisson(y, eta, odds):
+    p = odds / (1 + odds)
+    return np.log(np.where(y == 0, p, 0.0) + (1 - p) * stats.poisson.pmf(y, np.exp(eta)))
+
+
+def _hurdle_lognormal(y, eta, sigma, odds):
+    amount = stats.lognorm(sigma, 0, np.exp(eta))
+    above = amount.cdf(y + 0.5) - np.where(y > 1, amount.cdf(y - 0.5), 0.0)
+    with np.errstate(divide="ignore"):  # far from the draws
+        return np.log(np.where(y == 0, odds, above)) - np.log1p(odds)
+
+
 LEVELS = ["bad", "fair", "good"]
 
 
@@ -69,6 +86,26 @@ CASES = {
         lambda rng, x: rng.logistic(size=len(x)) + x > np.array([[-1.0], [0.5]]),
         _ordered,
         None,
+    ),
+    "hurdle_poisson": Case(
+        lambda rng, x: (rng.random(len(x)) < 0.6) * (1 + rng.poisson(np.exp(0.3 + 0.3 * x))),
+        _hurdle_poisson,
+        np.arange(9.0),
+        least=0,
+    ),
+    "zero_inflated_poisson": Case(
+        lambda rng, x: (rng.random(len(x)) < 0.7) * rng.poisson(np.exp(0.9 + 0.3 * x)),
+        _zero_inflated_poisson,
+        np.arange(9.0),
+        least=0,
+    ),
+    "hurdle_lognormal": Case(
+        lambda rng, x: np.rint(
+            (rng.random(len(x)) < 0.6) * np.exp(2.0 + 0.3 * x + 0.6 * rng.normal(size=len(x)))
+        ),
+        _hurdle_lognormal,
+        np.array([0.0, 1.0, 3.0, 8.0, 20.0, 45.0]),
+        least=0,
     ),
     "beta": Case(
         lambda rng, x: rng.beta(*(4.0 / (1 + np.exp(sign * (0.5 + 0.6 * x))) for sign in (-1, 1))),

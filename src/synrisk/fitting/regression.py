@@ -41,6 +41,7 @@ from synrisk.models.posterior import Posterior, parameter_names
 from synrisk.models.priors import Conjugate, PriorSpec
 
 DRAWS_AT_A_GUESS = 1000
+_LEAST_PLACED = 2  # values for a prior to be scaled by
 _DRAWS_A_PARAMETER = 20  # for the covariance of draws to be known
 _MOST_COEFFICIENTS = 1000  # of a model: minutes
 _MOST_BYTES = 4 << 30
@@ -291,11 +292,13 @@ def _moments(theta: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatAr
 
 
 def _scales(family: Family, y: FloatArray, standardisation: Standardisation) -> Scales:
-    centre, spread = 0.0, 1.0
-    if family.identity_link and standardisation.intercept is not None:
-        centre, spread = float(y.mean()), float(y.std(ddof=1))
-    elif family.identity_link:
-        spread = math.sqrt(float((y * y).mean()))
+    centre, spread, placed = 0.0, 1.0, family.on_link_scale(y)
+    if placed is None or len(placed) < _LEAST_PLACED:
+        return Scales(centre, spread, standardisation.spread)
+    if standardisation.intercept is not None:
+        centre, spread = float(placed.mean()), float(placed.std(ddof=1)) or spread
+    else:
+        spread = math.sqrt(float((placed * placed).mean())) or spread
     return Scales(centre, spread, standardisation.spread)
 
 

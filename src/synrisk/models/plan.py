@@ -35,6 +35,7 @@ class Regression:
     family
         ``"gaussian"``, ``"lognormal"``, ``"student_t"``, ``"gamma"``, ``"beta"``, ``"bernoulli"``,
         ``"categorical"``, ``"ordered_logit"``, ``"poisson"``, ``"negative_binomial"``,
+        ``"hurdle_poisson"``, ``"zero_inflated_poisson"``, ``"hurdle_lognormal"``,
         ``"rounded_gaussian"`` (or the R package's ``norm``, ``binom``, ``multinom``, ``pois``), or
         an instance.
     prior

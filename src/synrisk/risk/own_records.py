@@ -93,10 +93,10 @@ def _of_model(
             return _probability(np.where(heaped, 1.0, nearer))  # the model knows no bound
         own, theirs, eta = own[records], theirs[rows], eta[rows]
         if family.is_ordered and not family.is_classification:
-            away = np.abs(theirs - own)
+            away, step = np.abs(theirs - own), family.grid_step
             nearer, as_near = (
-                _between(family, own - reach - 1, own + reach, eta, auxiliary)
-                for reach in (away - 1, away)
+                _between(family, own - reach - step, own + reach, eta, auxiliary)
+                for reach in (away - step, away)
             )
             if nearer is None or as_near is None:
                 return None

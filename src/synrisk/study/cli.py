@@ -11,7 +11,7 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -36,7 +36,13 @@ from synrisk.study.file import AUDIT, REPORT_KINDS, kinds_of, no_policy, read_st
 from synrisk.study.folder import SIGNALS, abandon
 from synrisk.study.further_risks import FurtherRisk
 from synrisk.study.run import Done, report, run, seeds_of
-from synrisk.study.templates import APPLICATIONS, application_text, guessed_text, sample_text
+from synrisk.study.templates import (
+    APPLICATIONS,
+    application_text,
+    sample_text,
+    suggested_text,
+)
+from synrisk.synthesis.suggested_plan import suggest_plan
 from synrisk.utility import Utility
 from synrisk.verdict.criteria import Criteria, policy_names
 from synrisk.verdict.reasons import FAILED, UNJUDGED
@@ -311,13 +317,23 @@ def init(
             help="Confidential data: CSV, Parquet, RDS, SPSS, SAS, Stata. Its columns are read.",
         ),
     ] = None,
+    sensitive: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--sensitive",
+            "-s",
+            help="A column to protect by synthesis; once for each. Asked for if it is not given.",
+            metavar="COLUMN",
+        ),
+    ] = None,
 ) -> int:
     """Write a commented study.toml that runs as it is.
 
-    Without data it is a study of the built-in sample. With --data a plan is guessed from the
-    columns; read it and change it. No value of the data is written.
+    Without data it is a study of the built-in sample. With --data a plan is suggested for the
+    columns that are sensitive, with the reason for every choice; read it and change it. No value of
+    the data is written.
 
-    Examples: synrisk init mystudy; synrisk init mystudy --data people.csv
+    Examples: synrisk init mystudy; synrisk init mystudy --data people.csv -s Income -s Debt
     """
     target = folder / "study.toml"
     if os.path.lexists(target):
@@ -326,11 +342,25 @@ def init(
         text = sample_text(target.name)
     else:
         frame = read_table(data, "The confidential data")
-        text = guessed_text(target.name, _relative(data, folder), frame)
+        chosen = sensitive or _asked_for(list(frame.columns))
+        plan = suggest_plan(frame, sensitive=chosen)
+        text = suggested_text(target.name, _relative(data, folder), plan)
     _make_folder(folder)
     _write(target, text)
     _print(f"Written: {target}\nRead it, change it, then: synrisk run {target}")
     return 0
+
+
+def _asked_for(names: Sequence[str]) -> list[str]:
+    """Ask which columns are sensitive, where somebody can answer."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise OptionError(
+            "Say which columns must be protected, once for each: --sensitive COLUMN. Nobody but "
+            f"you knows them. There are: {listed(names)}."
+        )
+    _print(f"Columns: {visible(', '.join(names))}")
+    answer: str = typer.prompt("Which of them must be protected? (with commas between)")
+    return [name.strip() for name in answer.split(",") if name.strip()]
 
 
 @app.command("run", epilog=_EXIT_CODES)

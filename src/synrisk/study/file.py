@@ -20,7 +20,7 @@ from synrisk.base.errors import SettingsError, SynriskError, listed, nearest
 from synrisk.base.messages import Place
 from synrisk.data.schema import MISSING_POLICIES, Missing
 from synrisk.data.toml import Section, read_settings
-from synrisk.models.families import RoundedGaussian
+from synrisk.models.families import HurdleLogNormal, RoundedGaussian
 from synrisk.models.plan import Plan, Regression
 from synrisk.models.priors import PRIORS, Conjugate, Exponential, Normal
 from synrisk.risk.guesses import (
@@ -386,11 +386,13 @@ def _regression(model: Section) -> Regression:
         model.refuse('lacks its formula, such as formula = "LogIncome ~ LogExpenditure".')
     known = attempt((model, "family"), Regression, "y ~ 1", str(family)).distribution
     if "step" in model.values:
-        if not isinstance(known, RoundedGaussian):
+        if not isinstance(known, RoundedGaussian | HurdleLogNormal):
             model.refuse(
-                'is for family = "rounded_gaussian": what its values are multiples of.', "step"
+                'is for family = "rounded_gaussian" or "hurdle_lognormal": what values are '
+                "multiples of.",
+                "step",
             )
-        known = attempt((model, "step"), RoundedGaussian, model.values["step"])
+        known = attempt((model, "step"), type(known), model.values["step"])
     prior, weights = _prior(model), model.text("weights")
     return attempt(
         (model, "formula"), Regression, str(formula), known, prior=prior, weights=weights

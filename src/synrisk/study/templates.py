@@ -1,34 +1,14 @@
-"""Study files to begin with: the built-in sample's, the paper's applications, or a guessed plan.
-
-What is guessed from a file's columns names columns only, never a value.
-"""
+"""Study files to begin with: the built-in sample's, the paper's applications, a suggested plan."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill
-from typing import Any
 
-import numpy as np
-import pandas as pd
-
-from synrisk.base.errors import DataError, listed
-from synrisk.base.messages import toml_key, toml_text, visible
+from synrisk.base.messages import toml_key, toml_text
 from synrisk.models.families import FAMILIES
-from synrisk.synthesis.identifiers import identifies
-from synrisk.synthesis.leaks import all_relations
-from synrisk.synthesis.relations import Hidden
-
-_MOST_LEVELS = 20  # of a column that is taken for a factor or a count
-_MOST_PREDICTOR_LEVELS = 6
-_MOST_TARGETS = 3
-_LEAST_IN_A_LEVEL = 10
-_SKEWED = 2.0
-_OVERDISPERSED = 2.0  # variance over mean of a count
-_ID_NAME = re.compile(r"(?i).*(id|key|case|number|nr)s?\d*")
+from synrisk.synthesis.suggested_plan import SuggestedPlan, in_formula
 
 _HEAD = """\
 # A study of synrisk. Run it with:  synrisk run {file}
@@ -198,230 +178,32 @@ def sample_text(file: str) -> str:
     )
 
 
-def guessed_text(file: str, data: str, frame: pd.DataFrame) -> str:
-    """Return a commented study file with a plan guessed from the columns of the data."""
-    is_infinite = frame.select_dtypes("number").isin([np.inf, -np.inf])  # not of lists in cells
-    frame = frame.mask(is_infinite.reindex(columns=frame.columns, fill_value=False))
-    guess = _Guess.of(frame)
+def suggested_text(file: str, data: str, plan: SuggestedPlan) -> str:
+    """Return a commented study file with the plan that is suggested for the data."""
+    first = plan.regressions[0].response
     return "\n".join(
         [
             _HEAD.format(file=file, title=toml_text(Path(data).stem)),
-            _guessed_data(guess, data, frame),
-            _guessed_plan(guess, frame),
+            _suggested_data(plan, data),
+            f"{_MODELS}#\n# Suggested for the columns' values: read the reasons, and change it.\n",
+            plan.toml_models(),
             _TAIL.format(
                 m=3,
-                first=toml_key(guess.targets[0]),
-                formula=toml_text(f"{_in_formula(guess.targets[0])} ~ 1"),
-                tolerance=_TOLERANCE.format(first=toml_key(guess.targets[0])),
+                first=toml_key(first),
+                formula=toml_text(f"{in_formula(first)} ~ 1"),
+                tolerance=_TOLERANCE.format(first=toml_key(first)),
             ),
         ]
     )
 
 
-@dataclass(frozen=True)
-class _Guess:
-    """What the columns of a table are taken for.
-
-    Attributes
-    ----------
-    roles
-        What each column looks like.
-    id_column
-        The one that names the records.
-    targets, factors
-        Those that are synthesized, and the factor that they are predicted by.
-    drop
-        Long texts, columns that may name people, and columns that give another away.
-    unwritable
-        Those whose names no formula can hold.
-    """
-
-    roles: Mapping[str, str]
-    id_column: str | None
-    targets: Sequence[str]
-    factors: Sequence[str]
-    drop: Sequence[str]
-    unwritable: Sequence[str]
-
-    @classmethod
-    def of(cls, frame: pd.DataFrame) -> _Guess:
-        roles = {str(name): _role(frame[name]) for name in frame.columns}
-        named = (name for name in roles if _names_records(name, roles[name], frame[name]))
-        id_column = next(named, None)
-        unwritable = [name for name in roles if _in_formula(name) is None]
-        left = {*roles} - {id_column, *unwritable}
-        usable = {name: role for name, role in roles.items() if name in left}
-        targets = _targets(usable, frame)
-        if not targets:
-            raise DataError(
-                "No column looks as if it could be modelled: numbers, counts, or text with few "
-                f"levels. There are: {listed(frame.columns)}.{_about_unwritable(unwritable)}"
-            )
-        texts = [name for name, role in roles.items() if role == "text" and name != id_column]
-        others = [name for name in roles if name not in (*targets, id_column, *texts)]
-        telling = [name for name in others if identifies(frame[name])]
-        as_is = [name for name in others if name not in telling]
-        telling += _giving_away(frame, targets, as_is)
-        usable = {name: role for name, role in usable.items() if name not in telling}
-        factors = _predictors(usable, targets, frame)
-        return cls(roles, id_column, targets, factors, [*texts, *telling], unwritable)
-
-
-def _names_records(name: str, role: str, column: pd.Series[Any]) -> bool:
-    return bool(_ID_NAME.fullmatch(name)) and role != "constant" and _unique(column)
-
-
-def _guessed_data(guess: _Guess, data: str, frame: pd.DataFrame) -> str:
-    lines = ["[data]", f"file = {toml_text(data)}"]
-    if guess.id_column is not None:
-        lines.append(f"id = {toml_text(guess.id_column)}  # names the records; it is not released")
-    if frame[[*guess.targets, *guess.factors]].isna().any(axis=None):
-        lines.append('missing = "drop"            # leaves incomplete records out; or "level"')
-    if guess.drop:
-        shown = ", ".join(toml_text(name) for name in guess.drop)
-        lines.append(
-            f"drop = [{shown}]  # texts, what names people, what gives a synthesized one away"
-        )
+def _suggested_data(plan: SuggestedPlan, data: str) -> str:
+    """Return the table [data] with the name of its file."""
+    head, *rest = plan.toml_data().splitlines()
+    lines = [head, f"file = {toml_text(data)}", *rest]
     lines.append('# types.Race = ["1", "2"]   # what CSV cannot say: levels, "category", "numeric"')
     return "\n".join(lines) + "\n"
 
 
-def _guessed_plan(guess: _Guess, frame: pd.DataFrame) -> str:
-    modelled = (*guess.targets, *guess.drop, guess.id_column)
-    rest = [name for name in frame.columns if name not in modelled]
-    comment = (
-        f"{_MODELS}#\n# Guessed from the columns: change it. Synthesize what must be protected.\n"
-        f"# Columns without a model are released as they are: {_wrapped(rest)}.\n"
-    )
-    if guess.unwritable:
-        comment += f"#{_wrapped([_about_unwritable(guess.unwritable)])}\n"
-    models = _guessed_models(frame, guess.targets, guess.roles, guess.factors)
-    return comment + "\n" + "\n".join(models)
-
-
-def _role(column: pd.Series[Any]) -> str:
-    """Say what a column looks like: continuous, count, binary, factor, text, constant, other."""
-    known = column.dropna()
-    n_distinct = known.nunique() if known.map(np.isscalar).all() else 0
-    if n_distinct < 2:
-        return "constant" if n_distinct else "other"
-    kinds = pd.api.types
-    if kinds.is_bool_dtype(known.dtype):
-        return "binary"
-    if kinds.is_numeric_dtype(known.dtype) and not kinds.is_complex_dtype(known.dtype):
-        values = known.to_numpy(dtype=np.float64)
-        if set(np.unique(values)) == {0.0, 1.0}:
-            return "binary"
-        whole = bool((values == np.rint(values)).all())
-        few = whole and n_distinct <= _MOST_LEVELS
-        return "count" if few and values.min() >= 0 else "continuous"
-    if isinstance(known.dtype, pd.CategoricalDtype) or kinds.is_string_dtype(known.dtype):
-        return "factor" if n_distinct <= _MOST_LEVELS else "text"
-    return "other"
-
-
-def _unique(column: pd.Series[Any]) -> bool:
-    whole = not pd.api.types.is_float_dtype(column.dtype)
-    return whole and bool(column.notna().all()) and column.is_unique
-
-
-def _targets(roles: Mapping[str, str], frame: pd.DataFrame) -> list[str]:
-    """Return what is synthesized; of columns that tell each other, the first."""
-    for wanted in (("continuous", "count"), ("binary",), ("factor",)):
-        found = [name for kind in wanted for name, role in roles.items() if role == kind]
-        targets: list[str] = []
-        for name in found:
-            if len(targets) < _MOST_TARGETS and not _giving_away(frame, targets, [name]):
-                targets.append(name)
-        if targets:
-            return targets
-    return []
-
-
-def _giving_away(frame: pd.DataFrame, targets: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Return the columns to leave out, so that none gives a synthesized one away."""
-    complete = frame[frame[list(targets)].notna().all(axis=1)] if targets else frame
-    hidden = []
-    for name in targets:
-        numeric = pd.api.types.is_numeric_dtype(complete[name].dtype)
-        values = complete[name] if numeric else pd.factorize(complete[name])[0]
-        hidden.append(Hidden.of(name, values, is_factor=not numeric))
-    left = list(names)
-    while left and hidden:
-        refused = [one for one in all_relations(hidden, complete[left], {}) if one.refused]
-        if not refused:
-            break
-        left = [name for name in left if name not in refused[0].columns]
-    return [name for name in names if name not in left]
-
-
-def _predictors(roles: Mapping[str, str], targets: Sequence[str], frame: pd.DataFrame) -> list[str]:
-    found = [name for name, role in roles.items() if role in ("factor", "binary")]
-    return [name for name in found if name not in targets and _even_enough(frame[name])][:1]
-
-
-def _even_enough(column: pd.Series[Any]) -> bool:
-    counts = column.value_counts()
-    counts = counts[counts > 0]
-    return 2 <= len(counts) <= _MOST_PREDICTOR_LEVELS and counts.min() >= _LEAST_IN_A_LEVEL
-
-
-def _guessed_models(
-    frame: pd.DataFrame, targets: Sequence[str], roles: Mapping[str, str], factors: Sequence[str]
-) -> list[str]:
-    def written(name: str) -> str:
-        return str(_in_formula(name))
-
-    models, before = [], [written(name) for name in factors]
-    for name in targets:
-        log = _wants_log(frame[name], roles[name])
-        term = f"log({written(name)})" if log else written(name)
-        family = _guessed_family(frame[name], roles[name])
-        models.append(_model(f"{term} ~ {' + '.join(before) or '1'}", family))
-        before.append(term)
-    return models
-
-
-def _guessed_family(column: pd.Series[Any], role: str) -> str:
-    if role in ("binary", "factor"):
-        return "bernoulli" if role == "binary" else "categorical"
-    values = column.dropna().to_numpy(dtype=np.float64)
-    if role == "count":
-        overdispersed = values.var() > _OVERDISPERSED * values.mean()
-        return "negative_binomial" if overdispersed else "poisson"
-    return "beta" if values.min() > 0.0 and values.max() < 1.0 else "gaussian"
-
-
-def _wants_log(column: pd.Series[Any], role: str) -> bool:
-    if role != "continuous":
-        return False
-    values = column.dropna().to_numpy(dtype=np.float64)
-    from scipy.stats import skew  # which takes long to import
-
-    is_share = values.max() < 1.0
-    return bool(values.min() > 0) and not is_share and float(skew(values)) > _SKEWED
-
-
-def _in_formula(name: str) -> str | None:
-    """Return a column's name as a formula writes it, in backticks if need be; None if it cannot."""
-    if name.isidentifier():
-        return name
-    return f"`{name}`" if name and "`" not in name else None
-
-
-def _about_unwritable(names: Sequence[str]) -> str:
-    if not names:
-        return ""
-    return (
-        f" Left out of the plan: {listed(repr(name) for name in names)}. A formula cannot write a "
-        "name that is empty or holds a backtick; rename it in the data to model it."
-    )
-
-
 def _model(formula: str, family: str) -> str:
     return f'[[model]]\nformula = {toml_text(formula)}\nfamily = "{family}"\n'
-
-
-def _wrapped(names: Sequence[str]) -> str:
-    """Return names for a comment, which holds no control characters."""
-    return visible(listed(names, 30))

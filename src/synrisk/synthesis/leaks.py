@@ -131,7 +131,8 @@ def _quick_relations(
             ):
                 words = "a recoding or a transform of"
                 return [Relation(variable.name, (str(name),), (), words, True)]
-    of_others = next(relations_between_records(hidden, data), None)
+    columns = data.drop(columns=ORDER, errors="ignore")
+    of_others = next(relations_between_records(hidden, columns), None)
     if of_others is not None:
         return [of_others]
     beside = _beside_truth(data)

@@ -141,9 +141,9 @@ def _remedy(check: PredictiveCheck, family: Family, values: FloatArray) -> str:
     amounts = f"log(…) of it{_families('lognormal', 'gamma')}"
     if check.checked == "zeros":
         if family.is_continuous:
-            return f"Model whether it is 0 as a variable of its own{_families('two_part')}."
+            return f"Model whether it is 0 as a variable of its own{_families('hurdle_lognormal')}."
         if not more:
-            return f"Leave predictors in that part zeros from others{_families('hurdle')}."
+            return f"Leave predictors in that part zeros from others{_families('hurdle_poisson')}."
         return f"Try predictors of the zeros{_families('negative_binomial', 'zero_inflated')}."
     if check.checked == "variance":
         return (
@@ -157,7 +157,7 @@ def _remedy(check: PredictiveCheck, family: Family, values: FloatArray) -> str:
         if values.min() > 0 and (more or check.checked == "impossible"):
             return f"Model {amounts}."
     if check.checked == "impossible":
-        return f"Model log1p(…) of it{_families('two_part')}."
+        return f"Model log1p(…) of it{_families('hurdle_lognormal')}."
     if family.is_continuous:
         return f"Try further predictors or a transform{_families('student')}."
     return f"Try further predictors{_families('negative_binomial')}."

@@ -7,6 +7,7 @@ and the incomes of these leave one out.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,8 @@ from synrisk.synthesis.relations import Hidden, Relation, spread
 _LEAST = 20  # values, or records in groups
 _SHARE = 0.1  # of a column's values that are others' of the variable
 _DIFFERENT = 0.5  # of the variable's values: with fewer, many have the same
-_BY_CHANCE = 5.0  # times as many as chance gives
+_BY_CHANCE = 3.0  # times as many as chance gives
+_AROUND = 50  # numbers on either side, which tell how many meet by chance
 _EXACT = 1e-6  # of the spread
 _LARGEST = 50  # records of a group, on average
 
@@ -30,7 +32,7 @@ def relations_between_records(hidden: Sequence[Hidden], data: pd.DataFrame) -> I
         values, n_text = as_real_numbers(data[name])
         if not n_text:
             numbers[str(name)] = values
-    groups = {str(name): pd.factorize(data[name])[0] for name in data.columns}
+    groups = {str(name): _codes(data[name]) for name in data.columns}
     groups = {name: of for name, of in groups.items() if _are_groups(of)}
     for variable in hidden:
         if variable.are_levels:
@@ -50,11 +52,27 @@ def _holds_others(hidden: FloatArray, values: FloatArray) -> bool:
     if len(own) < _DIFFERENT * len(hidden) or len(theirs) < _LEAST:
         return False
     share = float(np.isin(theirs, own).mean())
-    by_chance = 0.0
-    if (own == np.rint(own)).all() and float(np.abs(own).max()) < 2**53:
-        step = int(np.gcd.reduce(own.astype(np.int64))) or 1
-        by_chance = len(own) * step / max(float(own[-1] - own[0]), 1.0)
-    return share >= max(_SHARE, _BY_CHANCE * by_chance) and share * len(theirs) >= _LEAST
+    enough = share >= _SHARE and share * len(theirs) >= _LEAST
+    return enough and share >= _BY_CHANCE * _covered(own, theirs)
+
+
+def _covered(own: FloatArray, theirs: FloatArray) -> float:
+    """Return how many of the numbers about each of `theirs` are among `own`, on average.
+
+    0 where these have all their digits: then none meets another by chance.
+    """
+    for step in (10.0**-k for k in range(-3, 7)):
+        places = np.rint(own / step)
+        if (np.abs(own - places * step) <= 1e-9 * np.abs(own)).all():
+            at = np.rint(theirs / step)
+            low, high = (np.searchsorted(places, at + by) for by in (-_AROUND, _AROUND + 1))
+            others = high - low - np.isin(at, places)
+            return float(np.mean(others)) / (2.0 * _AROUND)
+    return 0.0
+
+
+def _codes(column: pd.Series[Any]) -> IntArray:
+    return pd.factorize(column.astype(str) if column.dtype == object else column)[0]
 
 
 def _are_groups(codes: IntArray) -> bool:

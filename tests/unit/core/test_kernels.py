@@ -39,7 +39,10 @@ RESPONSES = {
     "rounded_gaussian": (Numeric("y"), [-1.0, 0.0, 2.0]),
     **dict.fromkeys(("gamma", "lognormal", "student_t", "beta"), (Numeric("y"), [-1.0, 0.3, 2.0])),
     "ordered_logit": (Factor("y", ("a", "b", "c"), True), [0.0, 1.0, 2.0]),
-    "negative_binomial": (Numeric("y"), [0.0, 2.0, 5.0]),
+    **dict.fromkeys(
+        ("negative_binomial", "hurdle_poisson", "zero_inflated_poisson", "hurdle_lognormal"),
+        (Numeric("y"), [0.0, 2.0, 5.0]),
+    ),
 }
 every = pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.name)
 

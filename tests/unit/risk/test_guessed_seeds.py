@@ -233,12 +233,15 @@ def test_the_lists_hold_what_people_choose_and_no_secret():
         ("share ~ x", "beta"),
         ("y ~ x", "student_t"),
         ("count ~ x", "negative_binomial"),
+        ("count ~ x", "zero_inflated_poisson"),
+        ("spent ~ x", "hurdle_lognormal"),
     ],
 )
 def test_it_is_found_for_every_family_among_all_seeds(formula, family):
     rng = np.random.default_rng(1)
     people = data().assign(amount=lambda rows: np.exp(rows["x"] + rng.normal(size=len(rows))))
     people["share"] = rng.beta(2.0, 3.0, len(people))
+    people["spent"] = np.rint(100.0 * people["amount"]) * (rng.random(len(people)) < 0.6)
     used = people[["x", formula.split()[0]]]
     synthesizer = sr.fit(sr.Regression(formula, family), used, seed=1)
     assert guessed(synthesizer, synthesizer.synthesize(seed=54321)) == [True]

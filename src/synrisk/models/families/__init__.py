@@ -9,12 +9,15 @@ from synrisk.models.families.categorical import Categorical
 from synrisk.models.families.family import Auxiliary, Compiled, Family
 from synrisk.models.families.gamma import Gamma
 from synrisk.models.families.gaussian import Gaussian
+from synrisk.models.families.hurdle_lognormal import HurdleLogNormal
+from synrisk.models.families.hurdle_poisson import HurdlePoisson
 from synrisk.models.families.lognormal import LogNormal
 from synrisk.models.families.negative_binomial import NegativeBinomial
 from synrisk.models.families.ordered_logit import OrderedLogit
 from synrisk.models.families.poisson import Poisson
 from synrisk.models.families.rounded_gaussian import RoundedGaussian
 from synrisk.models.families.student_t import StudentT
+from synrisk.models.families.zero_inflated_poisson import ZeroInflatedPoisson
 
 FAMILIES: tuple[Family, ...] = (
     Gaussian(),
@@ -28,6 +31,9 @@ FAMILIES: tuple[Family, ...] = (
     StudentT(),
     Beta(),
     OrderedLogit(),
+    HurdlePoisson(),
+    ZeroInflatedPoisson(),
+    HurdleLogNormal(),
 )
 
 __all__ = [
@@ -40,12 +46,15 @@ __all__ = [
     "Family",
     "Gamma",
     "Gaussian",
+    "HurdleLogNormal",
+    "HurdlePoisson",
     "LogNormal",
     "NegativeBinomial",
     "OrderedLogit",
     "Poisson",
     "RoundedGaussian",
     "StudentT",
+    "ZeroInflatedPoisson",
     "family",
     "is_registered",
 ]
@@ -63,8 +72,9 @@ def family(spec: str | Family) -> Family:
         return spec
     names = {name: known for known in FAMILIES for name in (known.name, *known.aliases)}
     if not isinstance(spec, str) or spec not in names:
+        known_names = listed((known.name for known in FAMILIES), len(FAMILIES))
         raise OptionError(
-            f"family must be one of {listed(known.name for known in FAMILIES)}, or an instance; "
+            f"family must be one of {known_names}, or an instance; "
             f"got {got(spec)}.{nearest(spec, names)}"
         )
     return names[spec]

@@ -79,6 +79,8 @@ class Family(ABC):
     is_classification: ClassVar[bool] = False  # `events` part the records into classes
     is_ordered: ClassVar[bool] = True  # |guess − truth| means something
     least: ClassVar[float] = 0.0  # the smallest value of one that is not continuous
+    # "root" or "log": the scale on which values of one that is not continuous spread evenly.
+    spacing: ClassVar[str] = "root"
     wants: ClassVar[str]  # what a response must be, for messages
     # "log" or "logit": the density is that of this function of the response, whose scale is the
     # model's, as if the formula had it.
@@ -134,6 +136,10 @@ class Family(ABC):
     def from_elsewhere(self, draws: pd.DataFrame) -> pd.DataFrame:
         """Return draws of other packages with this family's parameters in place of theirs."""
         return draws
+
+    def on_link_scale(self, y: FloatArray) -> FloatArray | None:
+        """Return what eta is the place of, for priors; None where the link fixes their scale."""
+        return y if self.identity_link else None
 
     def n_predictors(self, response: Variable) -> int:
         """Return the number of linear predictors for a response."""

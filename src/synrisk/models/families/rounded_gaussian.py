@@ -19,6 +19,7 @@ from synrisk.base.arrays import BoolArray, FloatArray
 from synrisk.base.errors import OptionError
 from synrisk.data.schema import Variable
 from synrisk.models.families.family import Auxiliary, Family
+from synrisk.models.families.normal_interval import interval_derivatives
 
 _ON_GRID = 1e-9  # of a step, or of the value
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
@@ -64,10 +65,7 @@ class RoundedGaussian(Family):
     compiled: ClassVar[Any] = (_varying, _base)
 
     def __post_init__(self) -> None:
-        real = isinstance(self.step, numbers.Real) and not isinstance(self.step, bool)
-        if not real or not 0.0 < float(self.step) < math.inf:
-            raise OptionError("The step of rounded values must be a number above 0.")
-        object.__setattr__(self, "step", float(self.step))
+        object.__setattr__(self, "step", checked_step(self.step))
 
     @property
     def grid_step(self) -> float:
@@ -86,9 +84,7 @@ class RoundedGaussian(Family):
 
     def supports(self, y: FloatArray, response: Variable) -> BoolArray:
         """Multiples of the step."""
-        with np.errstate(invalid="ignore"):
-            off = np.abs(y - self.on_grid(y))
-            return np.asarray(np.isfinite(y) & (off <= _ON_GRID * np.maximum(self.step, np.abs(y))))
+        return is_on_grid(y, self)
 
     def log_density(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
         """Return log(Φ(b) − Φ(a)), the ends of what is rounded to y standardised."""
@@ -100,25 +96,11 @@ class RoundedGaussian(Family):
 
     def score(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
         """(φ(a) − φ(b))/(sigma P) and (a φ(a) − b φ(b))/P, of the probability P."""
-        sigma = auxiliary[..., 0]
-        a, b, log_mass = self._ends(y, eta, auxiliary)
-        at_a, at_b = _over_mass(a, log_mass), _over_mass(b, log_mass)
-        return np.stack(np.broadcast_arrays((at_a - at_b) / sigma, a * at_a - b * at_b), axis=-1)
+        return interval_derivatives(*self._ends(y, eta, auxiliary), auxiliary[..., 0])[0]
 
     def curvature(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
         """Return the derivatives of the score."""
-        sigma = auxiliary[..., 0]
-        a, b, log_mass = self._ends(y, eta, auxiliary)
-        at_a, at_b = _over_mass(a, log_mass), _over_mass(b, log_mass)
-        first, second, third, fourth = (a**power * at_a - b**power * at_b for power in range(4))
-        slope = first / sigma
-        eta2, mixed, log2 = np.broadcast_arrays(
-            second / sigma**2 - slope**2,
-            third / sigma - slope * (1.0 + second),
-            fourth - second * (1.0 + second),
-        )
-        rows = [np.stack([eta2, mixed], axis=-1), np.stack([mixed, log2], axis=-1)]
-        return np.stack(rows, axis=-2)
+        return interval_derivatives(*self._ends(y, eta, auxiliary), auxiliary[..., 0])[1]
 
     def draw(
         self, eta: FloatArray, auxiliary: FloatArray, rng: np.random.Generator
@@ -137,6 +119,18 @@ class RoundedGaussian(Family):
         return z - half, z + half, beyond + np.log(-np.expm1(further - beyond))
 
 
-def _over_mass(z: FloatArray, log_mass: FloatArray) -> FloatArray:
-    """Return φ(z)/P."""
-    return np.exp(-0.5 * z * z - _HALF_LOG_TWO_PI - log_mass)
+def checked_step(step: object) -> float:
+    """Return the distance between neighbouring values, which must be a number above 0."""
+    real = isinstance(step, numbers.Real) and not isinstance(step, bool)
+    if not real or not 0.0 < float(step) < math.inf:  # type: ignore[arg-type]
+        raise OptionError("The step of rounded values must be a number above 0.")
+    return float(step)  # type: ignore[arg-type]
+
+
+def is_on_grid(y: FloatArray, family: Family) -> BoolArray:
+    """Tell for each value whether it is a multiple of a family's step."""
+    with np.errstate(invalid="ignore"):
+        off = np.abs(y - family.on_grid(y))
+        return np.asarray(
+            np.isfinite(y) & (off <= _ON_GRID * np.maximum(family.grid_step, np.abs(y)))
+        )

@@ -8,6 +8,7 @@ numbers there is one guess each, or one for a few neighbours where they are many
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -242,8 +243,15 @@ class Range(Guesses):
     def _wanted_blocks(self, target: Target, first: int, last: int) -> float:
         """Return how many guesses would tell a density of whole numbers."""
         if math.isfinite(target.family.least):
-            return _BLOCKS_A_ROOT * (math.sqrt(last) - math.sqrt(max(first, 0)))
+            scale, _ = _spacing(target)
+            ends = scale(np.array([max(first, 0.0), last]))
+            return _BLOCKS_A_ROOT * float(ends[1] - ends[0])
         return _BLOCKS_A_ROOT * (last - first) * target.family.grid_step / target.detail
+
+
+def _spacing(target: Target) -> tuple[Callable[..., FloatArray], Callable[..., FloatArray]]:
+    """Return the scale on which whole numbers from 0 spread evenly, and back."""
+    return (np.log1p, np.expm1) if target.family.spacing == "log" else (np.sqrt, np.square)
 
 
 def _refuse_outside(target: Target, ends: tuple[float, float]) -> None:
@@ -350,7 +358,8 @@ def _blocks(first: int, last: int, n: int, target: Target, notes: tuple[str, ...
         [np.full(len(truth), float(first)), np.maximum(truth - reach, first), truth, truth + 1.0,
          np.minimum(truth + reach, last) + 1.0, np.full(len(truth), last + 1.0)], axis=1,
     )  # fmt: skip
-    on_scale = np.sqrt(np.maximum(ends, 0.0)) if math.isfinite(least) else ends
+    scale, back = _spacing(target)
+    on_scale = scale(np.maximum(ends, 0.0)) if math.isfinite(least) else ends
     widths = np.diff(on_scale, axis=1)
     share = np.cumsum(widths, axis=1) / (on_scale[:, -1:] - on_scale[:, :1])
     upto = np.rint((n - _PARTS - 1) * share).astype(np.int64)
@@ -364,7 +373,7 @@ def _blocks(first: int, last: int, n: int, target: Target, notes: tuple[str, ...
 
     def edge(number: IntArray) -> FloatArray:
         at = on_scale[rows, part] + widths[rows, part] * (number / k)
-        at = at**2 if math.isfinite(least) else at
+        at = back(at) if math.isfinite(least) else at
         return np.asarray(np.clip(np.rint(at), ends[rows, part], ends[rows, part + 1]))
 
     start, stop = edge(position), edge(position + 1)
