@@ -18,7 +18,6 @@ from synrisk.base.errors import one_of
 from synrisk.data.schema import Factor
 from synrisk.risk.guesses import (
     EQUAL,
-    AllLevels,
     Grid,
     Guesses,
     Range,
@@ -127,17 +126,17 @@ class Question:
         found = []
         listed = [
             name
-            for name, strategy in self.guesses.items()
-            if not isinstance(strategy, Range | AllLevels)
+            for name in synthesizer.plan.synthesized
+            if not self.is_of_range(name)
             and not isinstance(synthesizer.schema.variables[name], Factor)
         ]
         if listed:
             found.append("guesses are a list or lie about the truth, not in a whole range")
         if not _USUAL_SHARES[0] <= self.prior.model_share <= _USUAL_SHARES[1]:
             found.append("before the release the intruder believes something else")
-        for name in (name for name in self.guesses if name not in listed):
+        for name in filter(self.is_of_range, synthesizer.plan.synthesized):
             own, usual = self.tolerances[name], _near(synthesizer, name)
-            if _is_range(self.guesses[name]) and own != usual and _is_narrower(own, usual):
+            if own != usual and _is_narrower(own, usual):
                 found.append(f"less than usual counts as near to {name}")
         return found
 

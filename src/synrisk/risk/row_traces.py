@@ -145,11 +145,11 @@ def _digits(synthesizer: Synthesizer, dataset: Released) -> Iterator[FloatArray]
 
 def _sorted_by(dataset: Released) -> IntArray:
     """Return the rows' places in the values that they were sorted by, as far as these are there."""
-    columns = [
-        pd.factorize(dataset.frame[name][dataset.kept], sort=True)[0]
-        for name in dataset.frame.columns
-        if dataset.frame[name].map(type).nunique() == 1
-    ]
+    frame = dataset.frame[dataset.kept]
+    columns = []
+    for name in frame.columns:
+        column = frame[name].astype(str) if frame[name].dtype == object else frame[name]
+        columns.append(pd.factorize(column, sort=True)[0])
     within = np.zeros(int(dataset.kept.sum()), dtype=np.int64)
     for _ in range(_MOST_KEYS):
         same = np.diff(within) == 0
@@ -183,15 +183,11 @@ def _changes(synthesizer: Synthesizer, dataset: Released) -> Iterator[tuple[Floa
 
     One that was rounded or put in wider groups is the same for all records of one value.
     """
-    confidential = synthesizer.confidential
-    for name in confidential.released_as_is:
-        if name not in dataset.frame.columns:
-            continue
-        own, theirs = confidential.data[name], dataset.frame[name][dataset.kept]
-        (records, _), (numbers, n_text) = pd.factorize(own), as_real_numbers(theirs)
+    for name, codes in kept_codes(synthesizer, dataset).items():
+        numbers, n_text = as_real_numbers(dataset.frame[name][dataset.kept])
         if n_text:
-            numbers = pd.factorize(theirs)[0].astype(np.float64)
-        yield np.nan_to_num(numbers, nan=np.nanmin(numbers, initial=0.0) - 1.0), records
+            numbers = codes.rows.astype(np.float64)
+        yield np.nan_to_num(numbers, nan=np.nanmin(numbers, initial=0.0) - 1.0), codes.records
 
 
 def _of_values(

@@ -378,7 +378,7 @@ class QuestionReason(Reason):
         """Return it in words."""
         return (
             f"The limits answer another question than the one to sign a release by: "
-            f"{listed(self.differences)}. It can miss what that one finds."
+            f"{'; '.join(self.differences)}. It can miss what that one finds."
         )
 
     def _for_anyone(self) -> dict[str, Any]:

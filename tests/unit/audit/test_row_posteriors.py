@@ -3,14 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.secret import SECRET
 from scipy.stats import poisson
 
 import synrisk as sr
 from synrisk.audit import row_posteriors
 from synrisk.base.workers import Serial
 from synrisk.synthesis.release import read_release
-
-SECRET = 918273645463728
 
 
 @pytest.fixture(scope="module")

@@ -328,7 +328,7 @@ def test_the_level_is_shared_by_all_comparisons():
     assert {one.tail for one in found} == {_LEVEL / len(found)}
     assert {(one.compared, one.dataset) for one in found} == {
         *((of, k) for of in ("nearest", "moved", "own record", "shape") for k in range(4)),
-        *((of, k) for of in ("values", "totals") for k in (1, 2, 3)),
+        *((of, k) for of in ("values", "totals", "traces") for k in (1, 2, 3)),
     }
 
 
@@ -512,3 +512,14 @@ def test_equal_numbers_of_levels_are_no_rarer_than_is_said():
         p += [found[1] for one in release if (found := coincidence(synthesizer, one)) is not None]
     assert np.mean(np.array(p) < 0.05) < 0.05 + 3 * 0.009
     assert min(p) > _LEVEL / 10
+
+
+def test_people_who_were_left_out_for_a_gap_must_not_be_in_the_release():
+    data = two_columns(300).assign(x=np.random.default_rng(1).normal(size=300))
+    data.loc[:59, "x"] = np.nan
+    plan = [sr.Regression("a ~ x")]
+    synthesizer = sr.fit(plan, data[["x", "a"]], seed=1, n_draws=100, missing="drop")
+    made = synthesizer.synthesize(1, seed=1)[0]
+    assert not ways(synthesizer, [made])
+    added = data[["x", "a"]].iloc[:60].assign(x=made["x"].to_numpy()[:60])
+    assert "values" in ways(synthesizer, [pd.concat([made, added], ignore_index=True)])

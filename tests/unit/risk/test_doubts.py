@@ -1,5 +1,7 @@
 """Records whose risk is not known because of what the question itself gives away."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -127,3 +129,23 @@ def test_a_model_of_rounded_values_knows(family):
     assert risk.doubts == ()
     assert risk.synthesizer.models[0].family == "rounded_gaussian"
     assert risk.verdict(LIMIT).outcome == "passed"
+
+
+# -- draws that were made elsewhere ----------------------------------------------------------------
+@pytest.mark.parametrize(("shrunk", "doubted"), [(0.0, True), (0.1, True), (1.0, False)])
+def test_draws_that_hardly_vary_are_no_posterior(shrunk, doubted):
+    """Point estimates make every release look safe, that of an outlier too."""
+    rng = np.random.default_rng(1)
+    data = pd.DataFrame({"x": rng.normal(size=200)})
+    data["y"] = 5 * data["x"] + rng.normal(size=200)
+    plan = sr.Regression("y ~ x")
+    draws = sr.fit(plan, data, seed=1, n_draws=400).draws("y").drop(columns="weight")
+    draws = draws.mean() + shrunk * (draws - draws.mean())
+    theirs = sr.Synthesizer.from_draws(plan, data, draws)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        risk = sr.attribute_risk(theirs, theirs.synthesize(seed=SECRET))
+    said = [doubt.why for doubt in risk.doubts if "vary far less" in doubt.why]
+    assert bool(said) == doubted
+    if doubted:
+        assert risk.verdict(further=0).outcome == "cannot be judged"

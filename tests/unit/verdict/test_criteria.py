@@ -647,3 +647,31 @@ def test_the_papers_estimator_gives_no_error_so_no_verdict():
     assert judged.of_limits == "cannot be judged"
     [reason] = [one for one in judged.reasons if isinstance(one, LimitReason)]
     assert reason.undecided == {"the number's error is not known": 40}
+
+
+# -- another question ------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, None),
+        ({"tolerance": 0.2}, None),
+        ({"tolerance": 1e-3}, "less than usual counts as near to y"),
+        ({"question": "paper"}, "not in a whole range; before the release"),
+        ({"intruder_prior": "model"}, "believes something else"),
+        ({"guesses": sr.Interval(9, -50, 50)}, "not in a whole range"),
+    ],
+)
+def test_a_verdict_says_where_another_question_was_asked(options, said, tmp_path):
+    """An outlier that the question to sign by finds passes under others."""
+    rng = np.random.default_rng(1)
+    data = pd.DataFrame({"x": rng.normal(size=100)})
+    data["y"] = 10 * data["x"] + 3 * rng.normal(size=100)
+    synthesizer = sr.fit(sr.Regression("y ~ x"), data, seed=1)
+    risk = sr.attribute_risk(synthesizer, synthesizer.synthesize(seed=SECRET), **options)
+    risk.save(tmp_path / "risk.nc")
+    for one in (risk, sr.AttributeRisk.load(tmp_path / "risk.nc")):
+        for sharing in (False, True):
+            told = [text for mark, text in one.verdict(further=0).marked(sharing=sharing)]
+            about = [text for text in told if "another question" in text]
+            assert bool(about) == (said is not None)
+            assert said is None or said in about[0]
