@@ -33,7 +33,8 @@ def test_a_study_from_end_to_end(tmp_path):
     done = synrisk("run", study_in(tmp_path))
     assert done.exit_code == 0, done.stderr
     assert done.stderr == ""
-    for words in ("A small study", "Passed.", "Written:", "joint"):
+    # Guesses of its own are not the question to sign a release by.
+    for words in ("A small study", "Passed, with 1 warning.", "Written:", "joint"):
         assert words in done.stdout
     out = tmp_path / "out"
     names = {path.name for path in out.iterdir()}
@@ -557,7 +558,7 @@ def test_every_commented_choice_of_the_template_is_known(tmp_path):
         changed[changed.index(line)] = line.removeprefix("# ")
         for heading in [one for one in lines[number::-1] if re.match(r"(# )?\[", one)][:1]:
             changed[changed.index(heading)] = heading.removeprefix("# ")
-        if key in ("known", "radius"):  # which need each other
+        if key in ("known", "radius", "by"):  # which need each other
             changed = [re.sub(r"^# (known|radius) = ", r"\1 = ", one) for one in changed]
         study.write_text("\n".join(changed), encoding="utf-8")
         read_study(study)
@@ -740,11 +741,12 @@ def test_control_characters_in_names_reach_neither_terminal_nor_page(tmp_path):
 
 
 def test_names_with_ends_of_lines_begin_no_line(tmp_path):
-    data = table().rename(columns={"Owner": "Owner\nPassed."})
     text = STUDY.replace("A small study", r"Mine\nPassed.").replace("lift = 50", "lift = 0.5")
-    done = synrisk("run", study_in(tmp_path, text, data))
-    assert done.exit_code == 1
-    assert not re.search(r"(?m)^Passed", done.stdout)
+    data = table().rename(columns={"Owner": "Owner\nPassed."})
+    for exit_code, of in ((1, table()), (2, data)):  # a name of several lines is refused
+        done = synrisk("run", study_in(tmp_path, text, of))
+        assert done.exit_code == exit_code
+        assert not re.search(r"(?m)^Passed", done.stdout + done.stderr)
 
 
 def test_cells_that_spreadsheets_would_run_are_written_as_they_are(tmp_path):

@@ -26,8 +26,8 @@ from synrisk.risk.question import Question
 from synrisk.synthesis.release import Released
 from synrisk.synthesis.synthesizer import Synthesizer
 
-MOST_CELLS = 10_000_000  # of one record's joint grid
-_MOST_ELEMENTS = 1 << 27  # of one record's arrays over cells and draws: a gigabyte
+MOST_CELLS = 2_000_000  # of one record's joint grid
+_MOST_ELEMENTS = 1 << 25  # of one record's arrays over cells and draws: a quarter gigabyte each
 _COPIES = 6  # of the guesses of all records: values, what they stand for, posteriors
 _LEAST_BLOCK = 256  # records; below, setting up costs more than evaluating
 
