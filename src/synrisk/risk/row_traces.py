@@ -9,7 +9,7 @@ release, none of that goes with what a record has beyond its model's mean.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,7 @@ from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.data.schema import as_real_numbers
 from synrisk.risk.linked_rows import residuals_of_records, residuals_of_rows
 from synrisk.risk.row_groups import groupings, kept_codes
+from synrisk.synthesis.fitted_model import Model
 from synrisk.synthesis.release import Released
 from synrisk.synthesis.synthesizer import Synthesizer
 
@@ -29,6 +30,7 @@ _N_DIGITS = 8  # decimals, from a tenth of a standard deviation downwards
 _TOP = (5, 10, 20)
 _SORTED = 0.95  # of steps from a row to the next, in one direction
 _MOST_KEYS = 4  # columns by which rows may have been sorted, one within the other
+_ROUNDING = 3e-5  # of a feature's spread
 _LEAST_COMMON = 3  # times that a value occurs
 
 
@@ -48,20 +50,24 @@ def _probabilities(synthesizer: Synthesizer, dataset: Released) -> Iterator[floa
         records, rows = groups.pairs()
         if len(records) < _LEAST:
             continue
+        truths = _truths(synthesizer)[records]
         features = [*_digits(synthesizer, dataset), *_labels(dataset)]
-        pairs = [(feature[rows], kept[records]) for feature in features]
+        yield from _associations(truths, [one[rows] for one in features], kept[records])
         if not groups.is_by_place:
             sorted_by = _sorted_by(dataset)
             within = sorted_by[rows] if sorted_by.any() else kept[records]
-            pairs.append((rows.astype(np.float64), within))
-        pairs += [
-            (changed[rows], within[records]) for changed, within in _changes(synthesizer, dataset)
-        ]
+            yield from _associations(truths, [rows.astype(np.float64)], within)
+        for changed, own in _changes(synthesizer, dataset):
+            yield from _associations(truths, [changed[rows]], own[records])
         for model in synthesizer.models:
-            for truth in residuals_of_records(synthesizer, model).T:
-                for feature, within in pairs:
-                    yield from _association(truth[records], feature, within)
-            yield from _of_values(synthesizer, model.response, dataset, records, rows)
+            yield from _of_values(synthesizer, model, dataset, records, rows)
+
+
+def _truths(synthesizer: Synthesizer) -> FloatArray:
+    """Return what records have beyond their models' means, ``(record, predictor of any model)``."""
+    return np.column_stack(
+        [residuals_of_records(synthesizer, model) for model in synthesizer.models]
+    )
 
 
 def _strata(synthesizer: Synthesizer, dataset: Released) -> IntArray:
@@ -86,30 +92,34 @@ def _binned(numbers: FloatArray) -> IntArray:
     return np.asarray(np.searchsorted(edges, numbers, side="right"))
 
 
-def _association(truth: FloatArray, feature: FloatArray, within: IntArray) -> Iterator[float]:
-    """Yield the probability of as large a correlation of ranks, within strata; none if constant."""
-    known = np.isfinite(truth) & np.isfinite(feature)
-    truth, feature, within = truth[known], feature[known], within[known]
-    if len(truth) < _LEAST:
+def _associations(
+    truths: FloatArray, features: Sequence[FloatArray], within: IntArray
+) -> Iterator[float]:
+    """Yield the probabilities of as large correlations of ranks, within strata.
+
+    Nothing of what is constant there, nor of rows about which something is not known.
+    """
+    if not features:
         return
-    one, other = (_centred(_normal_scores(of), within) for of in (truth, feature))
-    size = math.sqrt(float(one @ one) * float(other @ other))
-    df = len(one) - len(np.unique(within)) - 1
+    told = np.column_stack(features)
+    known = np.isfinite(truths).all(axis=1) & np.isfinite(told).all(axis=1)
+    codes = np.unique(within[known], return_inverse=True)[1]
+    df = int(known.sum()) - int(codes.max(initial=-1)) - 2
+    if df < _LEAST // 2:
+        return
+    one, other = (_centred_scores(of[known], codes) for of in (truths, told))
+    sizes = np.sqrt(np.sum(one**2, axis=0)), np.sqrt(np.sum(other**2, axis=0))
+    z = math.sqrt(df) * np.abs(one.T @ other) / np.outer(*sizes)
     # What is left where the feature follows from the strata is rounding.
-    if df < _LEAST // 2 or not float(other @ other) > 1e-9 * len(other) or not size > 0.0:
-        return
-    yield 2.0 * float(ndtr(-math.sqrt(df) * abs(float(one @ other)) / size))
+    varies = [size > _ROUNDING * math.sqrt(len(one)) for size in sizes]
+    yield from (2.0 * ndtr(-z[np.outer(*varies)])).tolist()
 
 
-def _normal_scores(values: FloatArray) -> FloatArray:
-    return np.asarray(ndtri((rankdata(values) - 0.5) / len(values)))
-
-
-def _centred(values: FloatArray, within: IntArray) -> FloatArray:
-    """Return what values have beyond the mean of their stratum."""
-    codes = np.unique(within, return_inverse=True)[1]
-    means = np.bincount(codes, values) / np.bincount(codes)
-    return values - means[codes]
+def _centred_scores(values: FloatArray, codes: IntArray) -> FloatArray:
+    """Return the normal scores of each column's ranks, beyond the mean of their stratum."""
+    scores = ndtri((rankdata(values, axis=0) - 0.5) / len(values))
+    means = [np.bincount(codes, column) for column in scores.T]
+    return np.asarray(scores - (np.column_stack(means) / np.bincount(codes)[:, None])[codes])
 
 
 def _of_numbers(synthesizer: Synthesizer, dataset: Released, kept: IntArray) -> Iterator[float]:
@@ -126,9 +136,7 @@ def _of_numbers(synthesizer: Synthesizer, dataset: Released, kept: IntArray) -> 
     often = (n_rows / np.maximum(n_records, 1))[own]
     if np.ptp(often) == 0.0:
         return
-    for model in synthesizer.models:
-        for truth in residuals_of_records(synthesizer, model).T:
-            yield from _association(truth, often, kept)
+    yield from _associations(_truths(synthesizer), [often], kept)
 
 
 def _digits(synthesizer: Synthesizer, dataset: Released) -> Iterator[FloatArray]:
@@ -191,13 +199,13 @@ def _changes(synthesizer: Synthesizer, dataset: Released) -> Iterator[tuple[Floa
 
 
 def _of_values(
-    synthesizer: Synthesizer, name: str, dataset: Released, records: IntArray, rows: IntArray
+    synthesizer: Synthesizer, model: Model, dataset: Released, records: IntArray, rows: IntArray
 ) -> Iterator[float]:
     """Yield whether the largest, and common values, are those of the same people.
 
     The number of both is about Poisson, and less spread, if rows are others'.
     """
-    model = next(one for one in synthesizer.models if one.response == name)
+    name = model.response
     if not model.regression.distribution.is_continuous:
         return
     truth = residuals_of_records(synthesizer, model)[records, 0]

@@ -304,7 +304,8 @@ def _refuse_added(
         _refuse_unreadable(frame[[name for name in own if name not in known]], number)
         data = _plain(confidential.data[kept])
         relation = added_relation(hidden, data, frame, own, kept) if own else None
-        relation = relation or _order_relation(hidden, data, frame[kept])
+        if relation is None and _unchanged(confidential, released).isdisjoint(kept):
+            relation = _order_relation(hidden, data, frame[kept])
         if relation is not None:
             raise DisclosureError(f"Synthetic dataset {number}: {_about_added(relation)}")
 
