@@ -70,6 +70,8 @@ def refuse_record(header: Sequence[str], rows: Sequence[Sequence[str]], here: st
     cells = [cell.strip() for cell in header]
     if not any(cells):
         raise FileError(f"{here}: its first line holds no column names; all cells are empty.")
+    if any("\0" in cell for cell in cells):
+        raise FileError(f"{here}: its first line holds bytes that are no text. Is it damaged?")
     n_odd = sum(_kind(cell) not in _NAMES_TOO for cell in cells)
     counts = Counter(
         _judge(cell, [value.strip() for value in column])

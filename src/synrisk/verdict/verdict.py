@@ -109,7 +109,9 @@ class Verdict:
         caveats = [one.caveat for one in self.reasons if one.caveat]
         kept = " ".join(["It keeps the limits", *caveats])
         if sharing:
-            return f"{kept}. Warnings, if there are any, are told inside alone."
+            told = any(mark == "warning" for mark, _ in self.marked(sharing=True))
+            others = "Further warnings" if told else "Warnings"
+            return f"{kept}. {others}, if there are any, are told inside alone."
         if self.headline.endswith(("warning", "warnings")):
             return f"{kept}; read what speaks against it before you sign."
         if any(one.unchecked for one in self.reasons if isinstance(one, ReleaseReason)):

@@ -113,3 +113,13 @@ def test_a_record_above_the_names_in_a_file_with_another_separator_is_not_shown(
     with pytest.raises(sr.FileError, match="separated by") as caught:
         sr.fit(sr.Regression("Income ~ Kids"), path)
     assert "PID" not in str(caught.value)
+
+
+def test_a_first_line_with_bytes_that_are_no_text_is_not_shown(tmp_path):
+    """A record stands behind the hole that a damaged disk left in place of the names."""
+    path = tmp_path / "people.tsv"
+    rows = "".join(f"{k}\tTown{k}\n" for k in range(30))
+    path.write_text("\0" * 30 + "\tZyxwville\n" + rows, encoding="utf-8")
+    with pytest.raises(sr.FileError, match="bytes that are no text") as error:
+        sr.fit(sr.Regression("Income ~ 1"), path)
+    assert "Zyxwville" not in str(error.value)
