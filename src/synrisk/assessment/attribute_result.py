@@ -498,7 +498,8 @@ class AttributeRisk:
         meta, arrays = contents.meta["risk"], contents.arrays
         synthesizer = Synthesizer.from_contents(contents.meta, arrays, contents.table)
         evaluation, result = evaluation_from_contents(synthesizer, meta, arrays)
-        checks = meta["checks"] and ReleaseChecks.from_file(meta["checks"], arrays)
+        stored = meta["checks"]
+        checks = None if stored is None else ReleaseChecks.from_file(stored, arrays)
         return cls(
             {name: unpack(str, own, arrays) for name, own in meta["estimator"].items()},
             unpack(int, meta["n_datasets"], arrays),

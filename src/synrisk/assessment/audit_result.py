@@ -406,7 +406,8 @@ class Audit:
         variables = Schema.from_json(meta["schema"]).variables
         sizes = {"record": len(labels), "column": len(variables)}
         of_people = sizes | {"row": len(labels)}
-        others = meta["others"] and unpack(Numbers, meta["others"], arrays, sizes=sizes)
+        stored = meta["others"]
+        others = None if stored is None else unpack(Numbers, stored, arrays, sizes=sizes)
 
         def words(key: str) -> tuple[str, ...]:
             return tuple(unpack(str, one, arrays) for one in meta[key])
