@@ -327,6 +327,7 @@ def test_a_link_keeps_pointing_to_the_file(tmp_path):
         (("risk", "grids"), None),
         (("risk", "notes"), [1]),
         (("risk", "question"), ""),
+        (("risk", "checks"), 0),
         (("risk", "question", "tolerances"), {}),
     ],
 )
