@@ -192,7 +192,7 @@ def suggest_plan(data: TableLike, *, sensitive: Sequence[str] | None = None) -> 
     >>> [regression.response for regression in plan]
     ['KidsCount', 'LogIncome']
     """
-    frame = read_table(data, _WHAT).replace([np.inf, -np.inf], np.nan)  # refused by `fit`
+    frame = _without_infinities(read_table(data, _WHAT))
     if not len(frame):
         raise DataError(f"{_WHAT} have no rows.")
     if sensitive is not None:
@@ -203,6 +203,14 @@ def suggest_plan(data: TableLike, *, sensitive: Sequence[str] | None = None) -> 
         if not sensitive:
             raise OptionError("sensitive= is empty; name the columns that must be protected.")
     return _Suggestion(frame, kinds_of_columns(frame), sensitive).plan()
+
+
+def _without_infinities(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with gaps in place of infinite numbers, which `fit` refuses by name."""
+    numbers = frame.select_dtypes("number")
+    return frame.assign(
+        **{str(name): column.where(column.abs() != np.inf) for name, column in numbers.items()}
+    )
 
 
 class _Suggestion:

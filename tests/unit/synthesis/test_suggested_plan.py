@@ -209,3 +209,14 @@ def test_a_column_of_noise_predicts_nothing():
     frame = people()[["Income"]].assign(noise=np.random.default_rng(3).normal(size=N))
     plan = sr.suggest_plan(frame, sensitive=["Income", "noise"])
     assert [one.formula.split(" ~ ")[1] for one in plan] == ["1", "1"]
+
+
+def test_columns_of_lists_are_left_out_and_infinite_numbers_are_gaps():
+    """Parquet and R have columns of lists; pandas compares these with nothing."""
+    height = RNG.normal(170, 9, N)
+    lists = [np.array([1.0, 2.0])] * N
+    plain = pd.DataFrame({"height": np.where(np.arange(N) == 3, np.nan, height), "parts": lists})
+    infinite = plain.assign(height=np.where(np.arange(N) == 3, np.inf, height))
+    assert sr.suggest_plan(infinite).code() == sr.suggest_plan(plain).code()
+    with pytest.raises(sr.OptionError, match="neither numbers nor text"):
+        sr.suggest_plan(plain, sensitive=["parts"])
