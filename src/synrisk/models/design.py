@@ -244,7 +244,10 @@ def _freeze_terms(
     first = _first_indices(spec.column_names)
     terms = []
     for term, text in zip(parsed.terms, texts, strict=True):
-        entry = structure[frozenset(encoder.text(factor) for factor in term)]
+        # A term that is written twice, as factor and factor(factor), is one term.
+        entry = structure.pop(frozenset(encoder.text(factor) for factor in term), None)
+        if entry is None:
+            continue
         columns = tuple(_design_column(name, nodes, encoder, first) for name in entry.columns)
         label = ":".join(expressions.write(factor) for factor in term)
         restricted = spec.subset(f"{text} - 1")

@@ -91,6 +91,16 @@ def test_a_value_that_a_frozen_factor_lacks_is_refused(rows):
         design.matrix({"k": np.array([1.0, 7.0])}, 2, "Guesses", GuessError)
 
 
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [("u + factor(u)", "u"), ("u*C(u)", "u"), ("x + x:u + C(u):x", "x + x:u"), ("C(u) + u", "u")],
+)
+def test_a_factor_that_is_made_a_factor_again_is_the_same_term(rows, text, same):
+    np.testing.assert_array_equal(
+        matrix(freeze(text, rows), rows), matrix(freeze(same, rows), rows)
+    )
+
+
 def test_arithmetic_on_a_factor_is_refused(rows):
     with pytest.raises(FormulaError, match="'u' is a factor"):
         freeze("I(u * 2)", rows)
