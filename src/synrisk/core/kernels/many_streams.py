@@ -111,10 +111,11 @@ def _make_keys(digest: str) -> Any:
                 for k in range(n_digits - 1, -1, -1):
                     text[k] = 48 + left % 10
                     left //= 10
-                text[n_digits : n_digits + len(rest)] = rest
-                text[n_digits + len(rest) :] = 0
+                for k in range(n_digits, BLOCK):
+                    text[k] = rest[k - n_digits] if k - n_digits < len(rest) else 0
                 length[lane] = n_digits + len(rest)
-                message[:, lane] = words
+                for k in range(len(words)):
+                    message[k, lane] = words[k]
             first = _START[0] ^ np.uint64(0x01010010)  # a digest of 16 bytes
             for lane in range(_LANES):
                 for k in range(8):

@@ -133,8 +133,8 @@ def _make_mixture(digest: str) -> Any:
             _normalise(logs, p)
             _normalise(wide, uniform)
             _mix(p, uniform, share, log_prior[i])
-            if len(model) > 0:
-                model[i, :] = p
+            for c in range(n_cells if len(model) > 0 else 0):
+                model[i, c] = p[c]  # slices take numba two seconds, to write what may be wrong
             for c in range(n_cells):
                 logs[c] = logs[c] - wide[c] if p[c] > 0.0 else _NONE
             likely_range[i] = _ends(log_l, logs, _threshold(p, logs, mass), ends[i])
