@@ -24,6 +24,8 @@ _LEAST_ABOUT = 5
 _N_BINS = 10
 _N_BINS_OF_PAIRS = 5
 
+KINDS = ("number", "factor")
+
 
 def marginal_table(sides: Sides) -> pd.DataFrame:
     """Return a row a variable."""
@@ -46,7 +48,7 @@ def _marginal(sides: Sides, name: str) -> dict[str, Any]:
     synthetic = [columns[name] for columns in sides.datasets]
     row: dict[str, Any] = {
         "variable": name,
-        "kind": "number" if is_numeric(sides, name) else "factor",
+        "kind": KINDS[0 if is_numeric(sides, name) else 1],
         "synthesized": name in sides.synthesized,
         "mean_difference": np.nan,
         "sd_ratio": np.nan,

@@ -47,6 +47,7 @@ FULLY, PARTIALLY, SINGLE, UNCHANGED, LACKING = (
     "not synthesized",
     "cannot be estimated",
 )
+RULES = (FULLY, PARTIALLY, SINGLE, UNCHANGED, LACKING)
 MEANS = "means and shares"
 _OWN = "The confidential data"
 _WIDE = 1e3  # the ridge of estimates: a prior's standard deviation on standardised columns

@@ -17,8 +17,8 @@ from synrisk.data.schema import Missing, Types
 from synrisk.models.plan import Plan, Regression
 from synrisk.plots.of_utility import UtilityPlots
 from synrisk.synthesis.synthesizer import Synthesizer
-from synrisk.utility.distributions import marginal_table, pair_table
-from synrisk.utility.intervals import UNCHANGED, interval_table, overlap_of_copy
+from synrisk.utility.distributions import KINDS, marginal_table, pair_table
+from synrisk.utility.intervals import RULES, UNCHANGED, interval_table, overlap_of_copy
 from synrisk.utility.propensity import (
     MODELS,
     Scored,
@@ -37,6 +37,7 @@ _SAID = {
     "cart": "a classification tree",
 }
 
+_WORDS = {"model": MODELS, "rule": RULES, "kind": KINDS}  # columns that hold one of a few words
 # The columns of each table, after those that name its rows.
 _TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "propensity": (
@@ -437,7 +438,9 @@ def _restored(stored: Mapping[str, Sequence[Any]], table: str) -> pd.DataFrame:
             made[name] = np.array([int(value) for value in values], dtype=np.int64)
         elif name == "synthesized":
             made[name] = np.array([bool(value) for value in values])
-        elif name in (*index, "rule", "kind"):
+        elif name in _WORDS:
+            made[name] = [one_of(name, value, _WORDS[name]) for value in values]
+        elif name in index:
             made[name] = _texts(values)
         else:
             made[name] = [math.nan if value is None else float(value) for value in values]

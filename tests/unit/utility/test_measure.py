@@ -569,6 +569,8 @@ class TestTheResult:
             ("marginals", "synthesized", None),
             ("marginals", "variable", [1]),
             ("intervals", "rule", {}),
+            ("propensity", "model", ["main", "inte"]),
+            ("marginals", "kind", ["number", "words", "factor"]),
             ("pairs", "by_chance", [10**400]),
             ("propensity", "n_parameters", ["x"]),
             ("notes", None, [1]),
