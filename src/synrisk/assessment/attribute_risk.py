@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -25,6 +25,7 @@ from synrisk.base.errors import (
     counted,
     got,
     listed,
+    nearest,
     one_of,
     within_memory,
 )
@@ -40,9 +41,10 @@ from synrisk.risk.doubts import doubts_about
 from synrisk.risk.estimators.choose import PAPER, estimators_of, prepare_all
 from synrisk.risk.estimators.estimate import Estimator, Finding
 from synrisk.risk.estimators.paper import Paired
-from synrisk.risk.evaluation import Evaluation, check_size
+from synrisk.risk.evaluation import Evaluation
+from synrisk.risk.grid_size import WIDE, check_size, is_evaluated_jointly
 from synrisk.risk.guesses import Grid, lay_out
-from synrisk.risk.intruder_prior import Prior
+from synrisk.risk.intruder_prior import Prior, Table
 from synrisk.risk.question import Question, QuestionName
 from synrisk.risk.release_checks import check_release
 from synrisk.synthesis.leaks import refuse_leaks
@@ -71,6 +73,7 @@ def attribute_risk(
     estimator: EstimatorName = "auto",
     stacked: Sequence[Any] | None = None,
     records: Iterable[Hashable] | Hashable | None = None,
+    variables: Iterable[str] | str | None = None,
     joint: JointName = "auto",
     diagnostics: bool = True,
     on_unreliable: UnreliableName = "auto",
@@ -125,9 +128,18 @@ def attribute_risk(
         draws of its own fit (the first `n_draws` of each), and the fits' errors add.
     records
         Labels of the records to evaluate; None evaluates all.
+    variables
+        Synthesized variables to evaluate; None evaluates all. The others are summed out: nobody is
+        taken to know them, and the numbers of a variable are the same whatever else is asked for.
+        ``before``, ``after`` and ``gain`` are of those that are asked for, together. A verdict
+        is open where there are limits on others.
     joint
-        ``"keep"`` keeps every record's joint posterior, ``"drop"`` none; ``"auto"`` keeps them up
-        to 256 MB. `AttributeRisk.joint` works either way.
+        ``"keep"`` evaluates the joint grid of all guesses and keeps every record's posterior over
+        it, ``"drop"`` evaluates it and keeps none. ``"auto"`` evaluates it where it is small (up to
+        2,000,000 cells a record, or 100,000 of five variables or more) and keeps it up to
+        256 MB; where it is larger every variable, and all together, are summed up over the
+        variables that hang together in the formulas, with the same numbers: all but the
+        rank of the truth and ``log_odds_range_99``, which are given by variable.
     diagnostics
         Whether to estimate the Monte-Carlo error of every number, which takes about as long again.
     on_unreliable
@@ -149,6 +161,7 @@ def attribute_risk(
         estimator=estimator,
         with_stacks=stacked is not None,
         records=records,
+        variables=variables,
         joint=joint,
         diagnostics=diagnostics,
         on_unreliable=on_unreliable,
@@ -162,7 +175,11 @@ def attribute_risk(
             with team.open() as opened:
                 checks = check_release(synthesizer, prepared.release, opened, prepared.near)
     doubts = doubts_about(
-        synthesizer, prepared.release, prepared.grids, asked.positions, result.prior_marginals
+        synthesizer,
+        prepared.release,
+        prepared.grids,
+        asked.positions,
+        dict(zip(evaluation.axes, result.prior_marginals.T, strict=True)),
     )
     if asked.diagnostics:
         _warn(findings(evaluation, result, checks, doubts))
@@ -173,6 +190,7 @@ def attribute_risk(
         dict(zip(names, asked.n_draws_used, strict=True)),
         (
             *_notes(synthesizer, prepared.release, prepared.grids),
+            *_note_on_joint(evaluation),
             *_note_on_fitted(n_fitted),
             *_note_on_stacks(asked.draws, prepared.given_stacks, names),
             *(_note_on_chains(synthesizer, prepared.given_stacks) if asked.with_errors else ()),
@@ -180,7 +198,7 @@ def attribute_risk(
         checks,
         evaluation,
         result,
-        labels_of(synthesizer, asked.positions),
+        labels_of(synthesizer, asked.positions, asked.axes),
         tuple(fingerprint(dataset) for dataset in prepared.release),
         doubts,
     )
@@ -195,6 +213,7 @@ class _Asked:
     estimators: Sequence[Estimator]
     question: Question
     positions: IntArray
+    axes: tuple[int, ...] | None
     draws: tuple[Posterior, ...]
     keeping: str
     diagnostics: bool
@@ -204,6 +223,11 @@ class _Asked:
     def is_paired(self) -> bool:
         """Whether it is the paper's estimator."""
         return self.method == PAPER
+
+    @property
+    def needs_joint(self) -> bool:
+        """Whether models or prior are no product of tables, so that nothing else will do."""
+        return self.is_paired or isinstance(self.question.prior, Table)
 
     @property
     def with_errors(self) -> bool:
@@ -232,6 +256,7 @@ def _check(
     estimator: Any,
     with_stacks: bool,
     records: Any,
+    variables: Any,
     joint: Any,
     diagnostics: Any,
     on_unreliable: Any,
@@ -268,12 +293,19 @@ def _check(
             f"{setting('question', 'paper')}.",
             about=place_of("intruder_prior"),
         )
+    axes = _chosen_variables(variables, synthesizer.plan.synthesized)
+    if axes is not None:
+        _refuse_some_variables(method, asked.prior, keeping)
+    # Guesses are as many as there is room for: of the joint grid, or of what hangs together in it.
+    needs_joint = method == PAPER or isinstance(asked.prior, Table) or keeping != "auto"
+    wide = len(synthesizer.plan.synthesized) >= WIDE and (not needs_joint or axes is not None)
     return _Asked(
         synthesizer,
         method,
         estimators_of(synthesizer, method, with_stacks=with_stacks),
-        asked,
+        replace(asked, is_wide=wide),
         chosen_records(records, synthesizer.data.index),
+        axes,
         _first_draws(synthesizer, n_draws, paired=method == PAPER),
         keeping,
         diagnostics,
@@ -290,6 +322,7 @@ class _Prepared:
     grids: tuple[Grid, ...]
     prior: Prior
     near: tuple[Relation, ...]
+    is_joint: bool
 
 
 def _prepare(asked: _Asked, synthetic: Any, stacked: Any, n_draws: int | None) -> _Prepared:
@@ -300,10 +333,23 @@ def _prepare(asked: _Asked, synthetic: Any, stacked: Any, n_draws: int | None) -
     given_stacks = () if stacked is None else _stacks(synthesizer, stacked, len(release), n_draws)
     laid = asked.question.targets(synthesizer, positions, len(release))
     shape = tuple(strategy.width(target) for strategy, target in laid)
-    check_size(synthesizer, len(positions), shape, asked.n_draws_used, paired=asked.is_paired)
+    is_joint = asked.axes is None and (
+        asked.needs_joint
+        or asked.keeping != "auto"
+        or is_evaluated_jointly(synthesizer, shape, asked.n_draws_used)
+    )
+    check_size(
+        synthesizer,
+        len(positions),
+        shape,
+        asked.n_draws_used,
+        paired=asked.is_paired,
+        is_joint=is_joint,
+        may_be_split=not asked.needs_joint,
+    )
     grids = tuple(lay_out(strategy, target) for strategy, target in laid)
     prior = asked.question.prior.check(grids, positions, synthesizer.n_records)
-    return _Prepared(release, given_stacks, grids, prior, near)
+    return _Prepared(release, given_stacks, grids, prior, near, is_joint)
 
 
 def _evaluate(
@@ -327,6 +373,8 @@ def _evaluate(
         prepared.prior,
         asked.positions,
         question=asked.question,
+        asked=asked.axes,
+        is_joint=prepared.is_joint,
     )
     n_records = len(asked.positions)
     n_bytes = 8 * n_records * int(np.prod(evaluation.shape, dtype=np.float64))
@@ -384,6 +432,51 @@ def chosen_records(records: Any, labels: pd.Index[Any]) -> IntArray:
     if n_repeated:
         raise OptionError(f"records= repeats {counted(n_repeated, 'label')}.")
     return positions
+
+
+def _chosen_variables(variables: Any, names: Sequence[str]) -> tuple[int, ...] | None:
+    """Return the axes of the variables that are asked for, in order; None where all are."""
+    if variables is None:
+        return None
+    wanted = [variables] if isinstance(variables, str) else variables
+    if not isinstance(wanted, Iterable) or isinstance(wanted, bytes):
+        raise OptionError(f"variables= takes names of synthesized variables; got {got(variables)}.")
+    chosen = list(wanted)
+    for name in chosen:
+        if not isinstance(name, str) or name not in names:
+            raise OptionError(
+                f"variables= names {got(name)}, which is not synthesized.{nearest(name, names)} "
+                f"The synthesized variables are {listed(names)}.",
+                about=place_of("variables"),
+            )
+    if not chosen:
+        raise OptionError("variables= is empty; leave it out to evaluate all variables.")
+    if len(set(chosen)) < len(chosen):
+        raise OptionError("variables= repeats a name.", about=place_of("variables"))
+    axes = tuple(sorted(names.index(name) for name in chosen))
+    return None if len(axes) == len(names) else axes
+
+
+def _refuse_some_variables(method: str, prior: Prior, keeping: str) -> None:
+    """Raise where the others cannot be summed out."""
+    if method == PAPER:
+        raise OptionError(
+            "variables= needs one table a model, which the paper's estimator does not have; use "
+            f"{setting('estimator', 'auto')} or 'importance', or leave variables= out.",
+            about=place_of("variables"),
+        )
+    if isinstance(prior, Table):
+        raise OptionError(
+            "variables= is for a prior that is a product of tables; one that is given over the "
+            "joint grid needs all variables. Leave variables= out.",
+            about=place_of("variables"),
+        )
+    if keeping == "keep":
+        raise OptionError(
+            "joint='keep' keeps the joint posterior of all variables; leave variables= out, or "
+            "joint=.",
+            about=place_of("variables"),
+        )
 
 
 def _first_draws(
@@ -465,6 +558,27 @@ def _note_on_stacks(
                 f"{found} given the stacks: each mean is over all draws of its own fit."
             )
     return tuple(notes)
+
+
+def _note_on_joint(evaluation: Evaluation) -> tuple[str, ...]:
+    """Say which variables, and which numbers, were left out."""
+    if evaluation.is_joint:
+        return ()
+    names, axes = evaluation.synthesizer.plan.synthesized, evaluation.axes
+    others = [name for axis, name in enumerate(names) if axis not in axes]
+    if others:
+        note = (
+            f"{listed(names[axis] for axis in axes)} evaluated, by request; {listed(others)} "
+            "summed out: nobody is taken to know them."
+        )
+        return (note,)
+    note = (
+        f"The joint grid of all {len(names)} variables is too large to be evaluated guess by "
+        "guess: every variable's probabilities, and that of all true values together, are summed "
+        "up without it. The rank of the truth among all joint guesses and log_odds_range_99 are "
+        "not known; both are given by variable."
+    )
+    return (note,)
 
 
 def _note_on_fitted(n_fitted: int) -> tuple[str, ...]:

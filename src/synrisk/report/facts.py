@@ -15,7 +15,7 @@ import pandas as pd
 
 from synrisk.base.arrays import FloatArray
 from synrisk.core.measures import JOINT
-from synrisk.core.summary import TIE
+from synrisk.core.ranks import TIE
 from synrisk.plots.view import Drawn, Numbers
 from synrisk.report.pictures import MOST_VARIABLES, pictures, same
 from synrisk.report.usefulness import usefulness
@@ -302,7 +302,7 @@ def _reach(source: Source, axis: int) -> list[str]:
         _relative_to_truth(low, high, truth),
         f"In the middle of the records they go {ends}.",
     ]
-    regression = drawn.evaluation.synthesizer.plan.regressions[axis]
+    regression = drawn.evaluation.regression(axis)
     if regression.transform.steps:
         bottom, top = (float(value) for value in regression.on_model_scale(np.array([first, last])))
         lines.append(

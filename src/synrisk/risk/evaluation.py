@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 import numpy as np
+from scipy.special import logsumexp
 
 from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.base.errors import GuessError, counted
-from synrisk.base.messages import setting
 from synrisk.base.workers import Executor, Workers
 from synrisk.core.summary import RiskArrays
+from synrisk.models.plan import Regression
 from synrisk.risk.blocks import RecordBlock, RegressionEncoder
 from synrisk.risk.estimators.at_guesses import can_be_fitted, fitted_at_guesses
 from synrisk.risk.estimators.estimate import Estimate, Request
@@ -26,9 +25,6 @@ from synrisk.risk.question import Question
 from synrisk.synthesis.release import Released
 from synrisk.synthesis.synthesizer import Synthesizer
 
-MOST_CELLS = 2_000_000  # of one record's joint grid
-_MOST_ELEMENTS = 1 << 25  # of one record's arrays over cells and draws: a quarter gigabyte each
-_COPIES = 6  # of the guesses of all records: values, what they stand for, posteriors
 _LEAST_BLOCK = 256  # records; below, setting up costs more than evaluating
 
 
@@ -54,6 +50,10 @@ class Evaluation:
         For records that were fitted at each guess, their own estimates, by evaluated row.
     question
         What was asked; None in files of before it was kept.
+    asked
+        The variables that are asked for, by axis; None for all. The others are summed out.
+    is_joint
+        Whether the joint grid is evaluated, cell by cell.
     """
 
     synthesizer: Synthesizer
@@ -64,6 +64,22 @@ class Evaluation:
     positions: IntArray
     fitted: Mapping[int, tuple[Estimate, ...]] = field(default_factory=dict)
     question: Question | None = None
+    asked: tuple[int, ...] | None = None
+    is_joint: bool = True
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The axes of the variables that are asked for."""
+        return tuple(range(len(self.grids))) if self.asked is None else self.asked
+
+    @property
+    def asked_grids(self) -> tuple[Grid, ...]:
+        """The guesses for the variables that are asked for."""
+        return tuple(self.grids[axis] for axis in self.axes)
+
+    def regression(self, position: int) -> Regression:
+        """Return the regression of a variable, counted among those that are asked for."""
+        return self.synthesizer.plan.regressions[self.axes[position]]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -77,7 +93,9 @@ class Evaluation:
         encoders = tuple(
             RegressionEncoder.of(plan, k, model) for k, model in enumerate(self.synthesizer.models)
         )
-        return Evaluator(encoders, self.estimates, self.paired, self.shape)
+        return Evaluator(
+            encoders, self.estimates, self.paired, self.shape, self.asked, self.is_joint
+        )
 
     @cached_property
     def _is_everybody(self) -> bool:
@@ -110,15 +128,19 @@ class Evaluation:
         How the records are cut into blocks does not change a bit of the result.
         """
         n_records, evaluator = len(self.positions), self.evaluator
-        size = evaluator.block_size(self.grids, self.prior, keep_joint=keep_joint)
+        keep_joint = keep_joint and self.is_joint
+        size = evaluator.block_size(
+            self.grids, self.prior, keep_joint=keep_joint, with_errors=with_errors
+        )
         size = min(size, max(_LEAST_BLOCK, -(-n_records // workers.n)))
         parts = [slice(i, min(i + size, n_records)) for i in range(0, n_records, size)]
         result = RiskArrays.empty(
             n_records,
-            self.shape,
+            tuple(grid.n_guesses for grid in self.asked_grids),
             keep_joint=keep_joint,
             with_errors=with_errors,
             from_models=self.prior.needs_models,
+            is_joint=self.is_joint,
         )
         task = partial(evaluate, evaluator, keep_joint=keep_joint, with_errors=with_errors)
         blocks: Sequence[RecordBlock | EncodedBlock]
@@ -142,15 +164,29 @@ class Evaluation:
         return result
 
     def log_joint(self, row: int) -> FloatArray:
-        """Return the log posterior over the joint grid of the evaluated record at `row`."""
-        joint = self._alone(row, keep_joint=True, with_errors=False).joint
+        """Return the log posterior of the evaluated record at `row`.
+
+        It is over the joint grid of the variables that are asked for; where they are some of
+        several, the others are summed out.
+        """
+        whole = replace(self, asked=None, is_joint=True)
+        joint = whole._alone(row, keep_joint=True, with_errors=False).joint
         assert joint is not None  # noqa: S101 - it was asked for
-        return np.asarray(joint[0])
+        return self._of_asked(joint[0])
+
+    def _of_asked(self, logs: FloatArray) -> FloatArray:
+        """Sum out of an array over the joint grid, in logs, what is not asked for."""
+        others = tuple(axis for axis in range(len(self.grids)) if axis not in self.axes)
+        if not others:
+            return np.asarray(logs)
+        kept = sorted(self.axes)
+        summed = np.asarray(logsumexp(logs, axis=others))
+        return summed.transpose([kept.index(axis) for axis in self.axes])
 
     def log_prior(self, row: int) -> FloatArray:
-        """Return the log prior over the joint grid of the evaluated record at `row`."""
+        """Return the log prior of the evaluated record at `row`, as `log_joint`."""
         evaluator = self._evaluator_of(row)
-        return np.asarray(log_prior(evaluator, self._encoded(row))[0])
+        return self._of_asked(log_prior(evaluator, self._encoded(row))[0])
 
     def rows_to_fit(self, result: RiskArrays) -> list[int]:
         """Return the evaluated rows that are unreliable and can be fitted, most at risk first."""
@@ -209,62 +245,4 @@ class Evaluation:
             self._encoded(row),
             keep_joint=keep_joint,
             with_errors=with_errors,
-        )
-
-
-def n_elements(
-    synthesizer: Synthesizer,
-    shape: tuple[int, ...],
-    n_draws: Sequence[int],
-    *,
-    paired: bool,
-) -> int:
-    """Return how many numbers the largest array of one record holds."""
-    sizes = [math.prod(shape)]
-    for k, model in enumerate(synthesizer.models):
-        n_predictors = int(model.posterior.coefficients.shape[2])
-        parents = math.prod(shape[axis] for axis in synthesizer.plan.parents(k))
-        sizes += [parents * n_draws[k] * n_predictors, shape[k] * n_draws[k]]
-    if paired:
-        sizes.append(math.prod(shape[:-1]) * n_draws[0])
-    return max(sizes)
-
-
-def physical_memory() -> float:
-    """Return how many bytes this machine has; infinity where that cannot be known."""
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):  # not on Windows
-        return math.inf
-
-
-def check_size(
-    synthesizer: Synthesizer,
-    n_records: int,
-    shape: tuple[int, ...],
-    n_draws: Sequence[int],
-    *,
-    paired: bool,
-) -> None:
-    """Raise if one record's grid, or the guesses of all, cannot be held in memory."""
-    cells = math.prod(shape)
-    elements = n_elements(synthesizer, shape, n_draws, paired=paired)
-    if cells > MOST_CELLS or elements > _MOST_ELEMENTS:
-        sizes = " × ".join(str(n) for n in shape)
-        raise GuessError(
-            f"The grid has {cells:,} cells a record ({sizes}), which with the draws makes "
-            f"{elements:,} numbers at once; at most {MOST_CELLS:,} cells and {_MOST_ELEMENTS:,} "
-            "numbers are possible. Use fewer guesses for some variables "
-            f"({setting('guesses', 5, of='x')}), fewer draws ({setting('n_draws')}), or "
-            f"{setting('estimator', 'importance')}.",
-            about=("risk", "guesses"),
-        )
-    n_bytes = _COPIES * 8 * n_records * sum(shape)
-    if n_bytes > physical_memory():
-        most = int(physical_memory() / (_COPIES * 8 * n_records))
-        raise GuessError(
-            f"{sum(shape):,} guesses for each of {n_records:,} records take about "
-            f"{n_bytes / 2**30:,.0f} GiB, more than this machine has; {most:,} of all variables "
-            f"together are possible. Use fewer ({setting('guesses', 11)}).",
-            about=("risk", "guesses"),
         )
