@@ -57,6 +57,7 @@ UnreliableName: TypeAlias = Literal["auto", "flag", "fit", "raise"]
 JointName: TypeAlias = Literal["auto", "keep", "drop"]
 
 _MOST_FITTED = 50  # records, at each of their guesses: seconds a record
+_MOST_ROWS_FITTED = 100_000_000  # of all these fits together, in a wide plan: a few minutes
 _MOST_KEPT = 1 << 28  # bytes of joint posteriors that "auto" keeps
 
 
@@ -388,7 +389,7 @@ def _evaluate(
         )
     n_fitted = 0
     rows = evaluation.rows_to_fit(result) if asked.unreliable in ("auto", "fit") else []
-    if rows and (asked.unreliable == "fit" or len(rows) <= _MOST_FITTED):
+    if rows and (asked.unreliable == "fit" or _are_few(evaluation, rows)):
         rows = rows[:_MOST_FITTED]
         n_fitted = len(rows)
         with bar(progress, "Fitting at guesses", n_fitted) as on_records, team.open() as opened:
@@ -403,6 +404,14 @@ def _evaluate(
                 "draws, fit the models with synrisk.fit, or on_unreliable='flag' to see which."
             )
     return evaluation, result, n_fitted
+
+
+def _are_few(evaluation: Evaluation, rows: Sequence[int]) -> bool:
+    """Tell whether records may be fitted at their guesses though nobody asked for it."""
+    if len(rows) > _MOST_FITTED:
+        return False
+    n_records = evaluation.synthesizer.n_records
+    return evaluation.is_joint or evaluation.n_fits(rows) * n_records <= _MOST_ROWS_FITTED
 
 
 def _warn(found: Sequence[Finding]) -> None:

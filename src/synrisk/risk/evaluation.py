@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -13,6 +15,8 @@ from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.base.errors import GuessError, counted
 from synrisk.base.workers import Executor, Workers
 from synrisk.core.summary import RiskArrays
+from synrisk.core.table_errors import empty_totals
+from synrisk.fitting.psis import are_reliable
 from synrisk.models.plan import Regression
 from synrisk.risk.blocks import RecordBlock, RegressionEncoder
 from synrisk.risk.estimators.at_guesses import can_be_fitted, fitted_at_guesses
@@ -211,7 +215,7 @@ class Evaluation:
         """Evaluate some records anew, write them into `result`, and return what evaluates them."""
         fitted = dict(self.fitted)
         for row in rows:
-            block = self._encoded(row)
+            block, models = self._encoded(row), self._models_to_fit(row)
             fitted[row] = tuple(
                 fitted_at_guesses(
                     Request(self.synthesizer, k, model.posterior, release, self.grids, executor),
@@ -219,6 +223,8 @@ class Evaluation:
                     block.models[k],
                     int(self.positions[row]),
                 )
+                if k in models
+                else estimate
                 for k, (model, estimate) in enumerate(
                     zip(self.synthesizer.models, self.estimates, strict=True)
                 )
@@ -229,6 +235,35 @@ class Evaluation:
             result.place(slice(row, row + 1), alone)
             on_records(1)
         return replace(self, fitted=fitted)
+
+    def n_fits(self, rows: Sequence[int]) -> int:
+        """Return how many fits `fit_at_guesses` would make, one a cell of the models' tables."""
+        return sum(self._n_cells(k) for row in rows for k in self._models_to_fit(row))
+
+    def _n_cells(self, k: int) -> int:
+        axes = (*self.synthesizer.plan.parents(k), k)
+        return math.prod(self.shape[axis] for axis in axes)
+
+    def _models_to_fit(self, row: int) -> tuple[int, ...]:
+        """Return which models are fitted at a record's guesses: of a wide plan the unreliable."""
+        models = range(len(self.estimates))
+        if self.is_joint:
+            return tuple(models)
+        block = self._encoded(row)
+        return tuple(k for k in models if not self._is_reliable(k, block.models[k]))
+
+    def _is_reliable(self, k: int, block: Any) -> bool:
+        """Tell whether one record's weights in one model can be relied on."""
+        estimate = self.estimates[k]
+        if not estimate.is_drawn or not estimate.error_sets or not estimate.has_known_error:
+            return True  # a fit at each guess would not help
+        totals = empty_totals(estimate.error_sets, block)
+        estimate.log_table(block, self.shape, totals)
+        nothing = np.zeros((1, self._n_cells(k), 2))
+        found = estimate.errors(block, self.shape, nothing, None, totals)
+        return all(
+            bool(are_reliable(one.table.khat, one.table.ess, one.n_draws).all()) for one in found
+        )
 
     def _encoded(self, row: int) -> EncodedBlock:
         return self.evaluator.encode(self.records(slice(row, row + 1)))
