@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from synrisk.assessment.selection import positions_of
 from synrisk.base.arrays import IntArray
 from synrisk.base.errors import OptionError, counted, got, listed, nearest
 from synrisk.base.workers import workers
@@ -575,27 +576,6 @@ class AttributeRisk:
         return groups
 
 
-def notes_on_records(synthesizer: Synthesizer) -> tuple[str, ...]:
-    """Say what to know of the models and of the confidential records that they were fitted to."""
-    n_dropped = synthesizer.n_dropped
-    if not n_dropped:
-        return synthesizer.notes
-    dropped = f"{counted(n_dropped, 'confidential record')} with missing values left out."
-    return (*synthesizer.notes, dropped)
-
-
-def notes_around_truth(names: Sequence[str], grids: Sequence[Grid]) -> tuple[str, ...]:
-    """Say which variables' guesses no intruder owns."""
-    around = [name for name, grid in zip(names, grids, strict=True) if grid.around_truth]
-    if not around:
-        return ()
-    note = (
-        f"The guesses for {listed(around)} are laid out around the truth, a set that no intruder "
-        "owns: read the probability as a comparison within that set, not as an intruder's belief."
-    )
-    return (note,)
-
-
 def labels_of(
     synthesizer: Synthesizer, positions: IntArray, asked: Sequence[int] | None
 ) -> tables.Labels:
@@ -607,24 +587,3 @@ def labels_of(
         tuple(synthesizer.schema.variables[plan.synthesized[axis]] for axis in axes),
         tuple(plan.regressions[axis].distribution for axis in axes),
     )
-
-
-def positions_of(wanted: list[Any], labels: pd.Index[Any]) -> IntArray:
-    """Return where labels stand among those of the records."""
-    if any(not isinstance(label, Hashable) or isinstance(label, slice) for label in wanted):
-        raise OptionError("A record is named by its label; records= takes a list of labels.")
-    # As objects where the labels are: text that is not valid Unicode has no other type.
-    kind: Any = object if labels.dtype == object else None
-    sought: pd.Index[Any] = pd.Index(wanted, dtype=kind, tupleize_cols=False)
-    positions = labels.get_indexer(sought)
-    n_unknown = int((positions < 0).sum())
-    if n_unknown:
-        kind = labels.dtype
-        counted_from_0 = len(labels) and labels.dtype.kind == "i" and labels[0] == 0
-        numbered = "; rows without labels are counted from 0" if counted_from_0 else ""
-        raise OptionError(
-            f"{counted(n_unknown, 'label is', 'labels are')} not among the evaluated records; "
-            "labels are those of the confidential data's index or id column "
-            f"(type {kind}){numbered}."
-        )
-    return positions.astype(np.int64)

@@ -8,14 +8,19 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
-import pandas as pd
 
-from synrisk.assessment.attribute_result import (
-    AttributeRisk,
-    labels_of,
-    notes_around_truth,
-    notes_on_records,
-    positions_of,
+from synrisk.assessment.attribute_result import AttributeRisk, labels_of
+from synrisk.assessment.notes import (
+    note_on_chains,
+    note_on_fitted,
+    note_on_joint,
+    note_on_stacks,
+    notes_of,
+)
+from synrisk.assessment.selection import (
+    chosen_records,
+    chosen_variables,
+    refuse_some_variables,
 )
 from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.base.errors import (
@@ -25,7 +30,6 @@ from synrisk.base.errors import (
     counted,
     got,
     listed,
-    nearest,
     one_of,
     within_memory,
 )
@@ -34,7 +38,6 @@ from synrisk.base.progress import bar
 from synrisk.base.workers import Workers, workers
 from synrisk.core.summary import RiskArrays
 from synrisk.data.frames import TableLike
-from synrisk.data.schema import Columns
 from synrisk.models.posterior import Posterior
 from synrisk.risk.diagnostics import ReliabilityWarning, findings
 from synrisk.risk.doubts import doubts_about
@@ -190,11 +193,11 @@ def attribute_risk(
         len(prepared.release),
         dict(zip(names, asked.n_draws_used, strict=True)),
         (
-            *_notes(synthesizer, prepared.release, prepared.grids),
-            *_note_on_joint(evaluation),
-            *_note_on_fitted(n_fitted),
-            *_note_on_stacks(asked.draws, prepared.given_stacks, names),
-            *(_note_on_chains(synthesizer, prepared.given_stacks) if asked.with_errors else ()),
+            *notes_of(synthesizer, prepared.release, prepared.grids),
+            *note_on_joint(evaluation),
+            *note_on_fitted(n_fitted),
+            *note_on_stacks(asked.draws, prepared.given_stacks, names),
+            *(note_on_chains(synthesizer, prepared.given_stacks) if asked.with_errors else ()),
         ),
         checks,
         evaluation,
@@ -294,9 +297,9 @@ def _check(
             f"{setting('question', 'paper')}.",
             about=place_of("intruder_prior"),
         )
-    axes = _chosen_variables(variables, synthesizer.plan.synthesized)
+    axes = chosen_variables(variables, synthesizer.plan.synthesized)
     if axes is not None:
-        _refuse_some_variables(method, asked.prior, keeping)
+        refuse_some_variables(method, asked.prior, keeping)
     # Guesses are as many as there is room for: of the joint grid, or of what hangs together in it.
     needs_joint = method == PAPER or isinstance(asked.prior, Table) or keeping != "auto"
     wide = len(synthesizer.plan.synthesized) >= WIDE and (not needs_joint or axes is not None)
@@ -426,68 +429,6 @@ def _warn(found: Sequence[Finding]) -> None:
         )
 
 
-def chosen_records(records: Any, labels: pd.Index[Any]) -> IntArray:
-    """Return where the records that `records` names stand among `labels`; None names all."""
-    if records is None:
-        return np.arange(len(labels), dtype=np.int64)
-    if isinstance(records, np.ndarray) and records.ndim == 0:
-        records = records.item()
-    several = isinstance(records, Iterable) and not isinstance(records, str | bytes)
-    wanted = list(records) if several else [records]
-    if not wanted:
-        raise OptionError("records= is empty; leave it out to evaluate all records.")
-    positions = positions_of(wanted, labels)
-    n_repeated = len(positions) - len(np.unique(positions))
-    if n_repeated:
-        raise OptionError(f"records= repeats {counted(n_repeated, 'label')}.")
-    return positions
-
-
-def _chosen_variables(variables: Any, names: Sequence[str]) -> tuple[int, ...] | None:
-    """Return the axes of the variables that are asked for, in order; None where all are."""
-    if variables is None:
-        return None
-    wanted = [variables] if isinstance(variables, str) else variables
-    if not isinstance(wanted, Iterable) or isinstance(wanted, bytes):
-        raise OptionError(f"variables= takes names of synthesized variables; got {got(variables)}.")
-    chosen = list(wanted)
-    for name in chosen:
-        if not isinstance(name, str) or name not in names:
-            raise OptionError(
-                f"variables= names {got(name)}, which is not synthesized.{nearest(name, names)} "
-                f"The synthesized variables are {listed(names)}.",
-                about=place_of("variables"),
-            )
-    if not chosen:
-        raise OptionError("variables= is empty; leave it out to evaluate all variables.")
-    if len(set(chosen)) < len(chosen):
-        raise OptionError("variables= repeats a name.", about=place_of("variables"))
-    axes = tuple(sorted(names.index(name) for name in chosen))
-    return None if len(axes) == len(names) else axes
-
-
-def _refuse_some_variables(method: str, prior: Prior, keeping: str) -> None:
-    """Raise where the others cannot be summed out."""
-    if method == PAPER:
-        raise OptionError(
-            "variables= needs one table a model, which the paper's estimator does not have; use "
-            f"{setting('estimator', 'auto')} or 'importance', or leave variables= out.",
-            about=place_of("variables"),
-        )
-    if isinstance(prior, Table):
-        raise OptionError(
-            "variables= is for a prior that is a product of tables; one that is given over the "
-            "joint grid needs all variables. Leave variables= out.",
-            about=place_of("variables"),
-        )
-    if keeping == "keep":
-        raise OptionError(
-            "joint='keep' keeps the joint posterior of all variables; leave variables= out, or "
-            "joint=.",
-            about=place_of("variables"),
-        )
-
-
 def _first_draws(
     synthesizer: Synthesizer, n_draws: int | None, *, paired: bool
 ) -> tuple[Posterior, ...]:
@@ -551,90 +492,3 @@ def _stacks(
     first = tuple(tuple(draws.first(int(n_draws)) for draws in of_dataset) for of_dataset in read)
     _refuse_weightless(draws.log_weights for of_dataset in first for draws in of_dataset)
     return first
-
-
-def _note_on_stacks(
-    draws: Sequence[Posterior], given_stacks: Sequence[Sequence[Posterior]], names: Sequence[str]
-) -> tuple[str, ...]:
-    """Say where fits made elsewhere differ in their numbers of draws."""
-    notes = []
-    for k, name in enumerate(names):
-        numbers = [of_dataset[k].n_draws for of_dataset in given_stacks]
-        if set(numbers) - {draws[k].n_draws}:
-            found = listed(f"{n:,}" for n in numbers)
-            notes.append(
-                f"{name} has {draws[k].n_draws:,} draws given the confidential data, and "
-                f"{found} given the stacks: each mean is over all draws of its own fit."
-            )
-    return tuple(notes)
-
-
-def _note_on_joint(evaluation: Evaluation) -> tuple[str, ...]:
-    """Say which variables, and which numbers, were left out."""
-    if evaluation.is_joint:
-        return ()
-    names, axes = evaluation.synthesizer.plan.synthesized, evaluation.axes
-    others = [name for axis, name in enumerate(names) if axis not in axes]
-    if others:
-        note = (
-            f"{listed(names[axis] for axis in axes)} evaluated, by request; {listed(others)} "
-            "summed out: nobody is taken to know them."
-        )
-        return (note,)
-    note = (
-        f"The joint grid of all {len(names)} variables is too large to be evaluated guess by "
-        "guess: every variable's probabilities, and that of all true values together, are summed "
-        "up without it. The rank of the truth among all joint guesses and log_odds_range_99 are "
-        "not known; both are given by variable."
-    )
-    return (note,)
-
-
-def _note_on_fitted(n_fitted: int) -> tuple[str, ...]:
-    return (f"{counted(n_fitted, 'record')} fitted at each guess.",) if n_fitted else ()
-
-
-def _note_on_chains(
-    synthesizer: Synthesizer, given_stacks: Sequence[Sequence[Posterior]]
-) -> tuple[str, ...]:
-    foreign = [
-        model.regression.response
-        for k, model in enumerate(synthesizer.models)
-        if model.fit is None
-        and any(d.chain is None for d in (model.posterior, *(of[k] for of in given_stacks)))
-    ]
-    if not foreign:
-        return ()
-    note = (
-        f"The chains of the draws for {listed(foreign)} are not known: errors are estimated by "
-        "batches of adjacent draws, as of one chain."
-    )
-    return (note,)
-
-
-def _notes(
-    synthesizer: Synthesizer, release: Sequence[Released], grids: Sequence[Grid]
-) -> tuple[str, ...]:
-    notes = list(notes_on_records(synthesizer))
-    for number, dataset in enumerate(release, 1):
-        n_dropped = len(dataset.frame) - int(dataset.kept.sum())
-        if n_dropped:
-            notes.append(
-                f"{counted(n_dropped, 'row')} of synthetic dataset {number} with missing values "
-                "left out."
-            )
-    notes += [
-        (
-            f"Synthetic datasets {one + 1} and {other + 1} are the same: they count as two "
-            "independent ones."
-        )
-        for other in range(len(release))
-        for one in range(other)
-        if _same(release[one].columns, release[other].columns)
-    ]
-    notes += [note for grid in grids for note in grid.notes]
-    return (*notes, *notes_around_truth(synthesizer.plan.synthesized, grids))
-
-
-def _same(one: Columns, other: Columns) -> bool:
-    return all(np.array_equal(values, other[name]) for name, values in one.items())
