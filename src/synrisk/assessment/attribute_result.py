@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Hashable, Sequence
@@ -14,6 +15,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from synrisk.assessment.selection import positions_of
 from synrisk.base.arrays import IntArray
 from synrisk.base.errors import OptionError, counted, got, listed, nearest
 from synrisk.base.workers import workers
@@ -32,6 +34,7 @@ from synrisk.risk.estimators.estimate import Finding
 from synrisk.risk.evaluation import Evaluation
 from synrisk.risk.evaluation_file import evaluation_from_contents, evaluation_to_contents
 from synrisk.risk.further_releases import further_releases
+from synrisk.risk.grid_size import MOST_CELLS
 from synrisk.risk.guesses import Grid
 from synrisk.risk.guesses.spaced import is_real
 from synrisk.risk.intruder_prior import Uniform
@@ -86,10 +89,11 @@ class AttributeRisk:
     doubts: tuple[Doubt, ...] = ()
 
     def __repr__(self) -> str:
-        sizes = " × ".join(str(n) for n in self._evaluation.shape)
+        sizes = " × ".join(str(grid.n_guesses) for grid in self._grids)
+        by = "" if self.is_joint else ", by variable"
         return (
             f"<AttributeRisk: {listed(self._labels.names)}; "
-            f"{counted(len(self._labels.records), 'record')}; {sizes} guesses; "
+            f"{counted(len(self._labels.records), 'record')}; {sizes} guesses{by}; "
             f"{counted(self.n_datasets, 'dataset')}; "
             f"estimated by {listed(dict.fromkeys(self.estimator.values()))}>"
         )
@@ -100,13 +104,29 @@ class AttributeRisk:
         failures = () if self.release_check is None else self.release_check.failures
         return (*self._notes, *failures)
 
+    @property
+    def not_evaluated(self) -> tuple[str, ...]:
+        """The synthesized variables that were not asked for (``variables=``): summed out."""
+        names = self.synthesizer.plan.synthesized
+        return tuple(name for name in names if name not in self._labels.names)
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether the joint grid was evaluated, guess by guess.
+
+        Where it is too large, the probability of all true values together is summed up without it,
+        and so are those of every variable. What needs each joint guess is not known then: the rank
+        of the truth among them, and ``log_odds_range_99``; both stand by variable.
+        """
+        return self._evaluation.is_joint
+
     @cached_property
     def _records(self) -> pd.DataFrame:
         return tables.record_table(self._result, self._grids, self._labels)
 
     @property
     def _grids(self) -> tuple[Grid, ...]:
-        return self._evaluation.grids
+        return self._evaluation.asked_grids
 
     @property
     def records(self) -> pd.DataFrame:
@@ -126,6 +146,11 @@ class AttributeRisk:
         ``after_V``, ``gain_V``, their errors, ``probability_V``, ``prior_V``, ``mcse_V``,
         ``best_guess_V`` (by V's marginal) and ``abs_diff_V``, its distance
         from the truth (0 or 1 for unordered levels).
+
+        Where the joint grid is too large to be evaluated (`is_joint`), ``rank`` and
+        ``log_odds_range_99`` are NaN, and there are ``rank_V``, of the truth among V's own guesses,
+        and ``log_odds_range_99_V``, how far the release moved the log odds between two of those
+        that have 99 % of what the models predict of V; neither has an error.
         """
         return self._records.copy()
 
@@ -198,6 +223,7 @@ class AttributeRisk:
         if not isinstance(rows, str) or not _NOUN.fullmatch(rows):
             raise OptionError("rows is what records are called: a word such as 'people'.")
         criteria = DEFAULT if criteria is None else criteria
+        left_out, names = self.not_evaluated, self._labels.names
         judged = judge(
             criteria,
             self.measures,
@@ -207,6 +233,8 @@ class AttributeRisk:
             self.doubts,
             self._within,
             rows,
+            joint=listed(names) if left_out and len(names) > 1 else JOINT,
+            left_out=left_out,
         )
         question = self._evaluation.question
         judged = judged.asked([] if question is None else question.differences(self.synthesizer))
@@ -295,6 +323,7 @@ class AttributeRisk:
                 self.release_check,
                 self.synthesizer.n_records,
                 self.doubts,
+                left_out=self.not_evaluated,
             )
             gains = {
                 "largest_gain" if of == JOINT else f"largest_gain_{of}": measures[of, "gain"].value
@@ -508,7 +537,7 @@ class AttributeRisk:
             checks,
             evaluation,
             result,
-            labels_of(synthesizer, evaluation.positions),
+            labels_of(synthesizer, evaluation.positions, evaluation.asked),
             tuple(unpack(str, one, arrays) for one in meta["fingerprints"]),
             tuple(
                 unpack(Doubt, packed, arrays, sizes={"record": len(evaluation.positions)})
@@ -519,6 +548,12 @@ class AttributeRisk:
     def _log_joint(self, row: int) -> Any:
         if self._result.joint is not None:
             return self._result.joint[row]
+        shape = self._evaluation.shape
+        if math.prod(shape) > MOST_CELLS:
+            raise OptionError(
+                f"The joint grid of {len(shape)} variables has {math.prod(shape):.3g} cells a "
+                f"record, and at most {MOST_CELLS:,} are built. Use marginal(variable), for each."
+            )
         return self._evaluation.log_joint(row)
 
     def _row(self, record: Hashable) -> int:
@@ -541,52 +576,14 @@ class AttributeRisk:
         return groups
 
 
-def notes_on_records(synthesizer: Synthesizer) -> tuple[str, ...]:
-    """Say what to know of the models and of the confidential records that they were fitted to."""
-    n_dropped = synthesizer.n_dropped
-    if not n_dropped:
-        return synthesizer.notes
-    dropped = f"{counted(n_dropped, 'confidential record')} with missing values left out."
-    return (*synthesizer.notes, dropped)
-
-
-def notes_around_truth(names: Sequence[str], grids: Sequence[Grid]) -> tuple[str, ...]:
-    """Say which variables' guesses no intruder owns."""
-    around = [name for name, grid in zip(names, grids, strict=True) if grid.around_truth]
-    if not around:
-        return ()
-    note = (
-        f"The guesses for {listed(around)} are laid out around the truth, a set that no intruder "
-        "owns: read the probability as a comparison within that set, not as an intruder's belief."
-    )
-    return (note,)
-
-
-def labels_of(synthesizer: Synthesizer, positions: IntArray) -> tables.Labels:
-    """Return what the evaluated records and the variables are called."""
+def labels_of(
+    synthesizer: Synthesizer, positions: IntArray, asked: Sequence[int] | None
+) -> tables.Labels:
+    """Return what the evaluated records and the variables are called; `asked` are these."""
+    plan = synthesizer.plan
+    axes = range(len(plan.synthesized)) if asked is None else asked
     return tables.Labels(
         synthesizer.data.index[positions],
-        tuple(synthesizer.schema.variables[name] for name in synthesizer.plan.synthesized),
-        tuple(regression.distribution for regression in synthesizer.plan.regressions),
+        tuple(synthesizer.schema.variables[plan.synthesized[axis]] for axis in axes),
+        tuple(plan.regressions[axis].distribution for axis in axes),
     )
-
-
-def positions_of(wanted: list[Any], labels: pd.Index[Any]) -> IntArray:
-    """Return where labels stand among those of the records."""
-    if any(not isinstance(label, Hashable) or isinstance(label, slice) for label in wanted):
-        raise OptionError("A record is named by its label; records= takes a list of labels.")
-    # As objects where the labels are: text that is not valid Unicode has no other type.
-    kind: Any = object if labels.dtype == object else None
-    sought: pd.Index[Any] = pd.Index(wanted, dtype=kind, tupleize_cols=False)
-    positions = labels.get_indexer(sought)
-    n_unknown = int((positions < 0).sum())
-    if n_unknown:
-        kind = labels.dtype
-        counted_from_0 = len(labels) and labels.dtype.kind == "i" and labels[0] == 0
-        numbered = "; rows without labels are counted from 0" if counted_from_0 else ""
-        raise OptionError(
-            f"{counted(n_unknown, 'label is', 'labels are')} not among the evaluated records; "
-            "labels are those of the confidential data's index or id column "
-            f"(type {kind}){numbered}."
-        )
-    return positions.astype(np.int64)

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
-import pandas as pd
 
-from synrisk.assessment.attribute_result import (
-    AttributeRisk,
-    labels_of,
-    notes_around_truth,
-    notes_on_records,
-    positions_of,
+from synrisk.assessment.attribute_result import AttributeRisk, labels_of
+from synrisk.assessment.notes import (
+    note_on_chains,
+    note_on_fitted,
+    note_on_joint,
+    note_on_stacks,
+    notes_of,
+)
+from synrisk.assessment.selection import (
+    chosen_records,
+    chosen_variables,
+    refuse_some_variables,
 )
 from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.base.errors import (
@@ -33,16 +38,16 @@ from synrisk.base.progress import bar
 from synrisk.base.workers import Workers, workers
 from synrisk.core.summary import RiskArrays
 from synrisk.data.frames import TableLike
-from synrisk.data.schema import Columns
 from synrisk.models.posterior import Posterior
 from synrisk.risk.diagnostics import ReliabilityWarning, findings
 from synrisk.risk.doubts import doubts_about
 from synrisk.risk.estimators.choose import PAPER, estimators_of, prepare_all
 from synrisk.risk.estimators.estimate import Estimator, Finding
 from synrisk.risk.estimators.paper import Paired
-from synrisk.risk.evaluation import Evaluation, check_size
+from synrisk.risk.evaluation import Evaluation
+from synrisk.risk.grid_size import WIDE, check_size, is_evaluated_jointly
 from synrisk.risk.guesses import Grid, lay_out
-from synrisk.risk.intruder_prior import Prior
+from synrisk.risk.intruder_prior import Prior, Table
 from synrisk.risk.question import Question, QuestionName
 from synrisk.risk.release_checks import check_release
 from synrisk.synthesis.leaks import refuse_leaks
@@ -55,6 +60,7 @@ UnreliableName: TypeAlias = Literal["auto", "flag", "fit", "raise"]
 JointName: TypeAlias = Literal["auto", "keep", "drop"]
 
 _MOST_FITTED = 50  # records, at each of their guesses: seconds a record
+_MOST_ROWS_FITTED = 100_000_000  # of all these fits together, in a wide plan: a few minutes
 _MOST_KEPT = 1 << 28  # bytes of joint posteriors that "auto" keeps
 
 
@@ -71,6 +77,7 @@ def attribute_risk(
     estimator: EstimatorName = "auto",
     stacked: Sequence[Any] | None = None,
     records: Iterable[Hashable] | Hashable | None = None,
+    variables: Iterable[str] | str | None = None,
     joint: JointName = "auto",
     diagnostics: bool = True,
     on_unreliable: UnreliableName = "auto",
@@ -125,9 +132,18 @@ def attribute_risk(
         draws of its own fit (the first `n_draws` of each), and the fits' errors add.
     records
         Labels of the records to evaluate; None evaluates all.
+    variables
+        Synthesized variables to evaluate; None evaluates all. The others are summed out: nobody is
+        taken to know them, and the numbers of a variable are the same whatever else is asked for.
+        ``before``, ``after`` and ``gain`` are of those that are asked for, together. A verdict
+        is open where there are limits on others.
     joint
-        ``"keep"`` keeps every record's joint posterior, ``"drop"`` none; ``"auto"`` keeps them up
-        to 256 MB. `AttributeRisk.joint` works either way.
+        ``"keep"`` evaluates the joint grid of all guesses and keeps every record's posterior over
+        it, ``"drop"`` evaluates it and keeps none. ``"auto"`` evaluates it where it is small (up to
+        2,000,000 cells a record, or 100,000 of five variables or more) and keeps it up to
+        256 MB; where it is larger every variable, and all together, are summed up over the
+        variables that hang together in the formulas, with the same numbers: all but the
+        rank of the truth and ``log_odds_range_99``, which are given by variable.
     diagnostics
         Whether to estimate the Monte-Carlo error of every number, which takes about as long again.
     on_unreliable
@@ -149,6 +165,7 @@ def attribute_risk(
         estimator=estimator,
         with_stacks=stacked is not None,
         records=records,
+        variables=variables,
         joint=joint,
         diagnostics=diagnostics,
         on_unreliable=on_unreliable,
@@ -162,7 +179,11 @@ def attribute_risk(
             with team.open() as opened:
                 checks = check_release(synthesizer, prepared.release, opened, prepared.near)
     doubts = doubts_about(
-        synthesizer, prepared.release, prepared.grids, asked.positions, result.prior_marginals
+        synthesizer,
+        prepared.release,
+        prepared.grids,
+        asked.positions,
+        dict(zip(evaluation.axes, result.prior_marginals.T, strict=True)),
     )
     if asked.diagnostics:
         _warn(findings(evaluation, result, checks, doubts))
@@ -172,15 +193,16 @@ def attribute_risk(
         len(prepared.release),
         dict(zip(names, asked.n_draws_used, strict=True)),
         (
-            *_notes(synthesizer, prepared.release, prepared.grids),
-            *_note_on_fitted(n_fitted),
-            *_note_on_stacks(asked.draws, prepared.given_stacks, names),
-            *(_note_on_chains(synthesizer, prepared.given_stacks) if asked.with_errors else ()),
+            *notes_of(synthesizer, prepared.release, prepared.grids),
+            *note_on_joint(evaluation),
+            *note_on_fitted(n_fitted),
+            *note_on_stacks(asked.draws, prepared.given_stacks, names),
+            *(note_on_chains(synthesizer, prepared.given_stacks) if asked.with_errors else ()),
         ),
         checks,
         evaluation,
         result,
-        labels_of(synthesizer, asked.positions),
+        labels_of(synthesizer, asked.positions, asked.axes),
         tuple(fingerprint(dataset) for dataset in prepared.release),
         doubts,
     )
@@ -195,6 +217,7 @@ class _Asked:
     estimators: Sequence[Estimator]
     question: Question
     positions: IntArray
+    axes: tuple[int, ...] | None
     draws: tuple[Posterior, ...]
     keeping: str
     diagnostics: bool
@@ -204,6 +227,11 @@ class _Asked:
     def is_paired(self) -> bool:
         """Whether it is the paper's estimator."""
         return self.method == PAPER
+
+    @property
+    def needs_joint(self) -> bool:
+        """Whether models or prior are no product of tables, so that nothing else will do."""
+        return self.is_paired or isinstance(self.question.prior, Table)
 
     @property
     def with_errors(self) -> bool:
@@ -232,6 +260,7 @@ def _check(
     estimator: Any,
     with_stacks: bool,
     records: Any,
+    variables: Any,
     joint: Any,
     diagnostics: Any,
     on_unreliable: Any,
@@ -268,12 +297,19 @@ def _check(
             f"{setting('question', 'paper')}.",
             about=place_of("intruder_prior"),
         )
+    axes = chosen_variables(variables, synthesizer.plan.synthesized)
+    if axes is not None:
+        refuse_some_variables(method, asked.prior, keeping)
+    # Guesses are as many as there is room for: of the joint grid, or of what hangs together in it.
+    needs_joint = method == PAPER or isinstance(asked.prior, Table) or keeping != "auto"
+    wide = len(synthesizer.plan.synthesized) >= WIDE and (not needs_joint or axes is not None)
     return _Asked(
         synthesizer,
         method,
         estimators_of(synthesizer, method, with_stacks=with_stacks),
-        asked,
+        replace(asked, is_wide=wide),
         chosen_records(records, synthesizer.data.index),
+        axes,
         _first_draws(synthesizer, n_draws, paired=method == PAPER),
         keeping,
         diagnostics,
@@ -290,6 +326,7 @@ class _Prepared:
     grids: tuple[Grid, ...]
     prior: Prior
     near: tuple[Relation, ...]
+    is_joint: bool
 
 
 def _prepare(asked: _Asked, synthetic: Any, stacked: Any, n_draws: int | None) -> _Prepared:
@@ -300,10 +337,23 @@ def _prepare(asked: _Asked, synthetic: Any, stacked: Any, n_draws: int | None) -
     given_stacks = () if stacked is None else _stacks(synthesizer, stacked, len(release), n_draws)
     laid = asked.question.targets(synthesizer, positions, len(release))
     shape = tuple(strategy.width(target) for strategy, target in laid)
-    check_size(synthesizer, len(positions), shape, asked.n_draws_used, paired=asked.is_paired)
+    is_joint = asked.axes is None and (
+        asked.needs_joint
+        or asked.keeping != "auto"
+        or is_evaluated_jointly(synthesizer, shape, asked.n_draws_used)
+    )
+    check_size(
+        synthesizer,
+        len(positions),
+        shape,
+        asked.n_draws_used,
+        paired=asked.is_paired,
+        is_joint=is_joint,
+        may_be_split=not asked.needs_joint,
+    )
     grids = tuple(lay_out(strategy, target) for strategy, target in laid)
     prior = asked.question.prior.check(grids, positions, synthesizer.n_records)
-    return _Prepared(release, given_stacks, grids, prior, near)
+    return _Prepared(release, given_stacks, grids, prior, near, is_joint)
 
 
 def _evaluate(
@@ -327,6 +377,8 @@ def _evaluate(
         prepared.prior,
         asked.positions,
         question=asked.question,
+        asked=asked.axes,
+        is_joint=prepared.is_joint,
     )
     n_records = len(asked.positions)
     n_bytes = 8 * n_records * int(np.prod(evaluation.shape, dtype=np.float64))
@@ -340,7 +392,7 @@ def _evaluate(
         )
     n_fitted = 0
     rows = evaluation.rows_to_fit(result) if asked.unreliable in ("auto", "fit") else []
-    if rows and (asked.unreliable == "fit" or len(rows) <= _MOST_FITTED):
+    if rows and (asked.unreliable == "fit" or _are_few(evaluation, rows)):
         rows = rows[:_MOST_FITTED]
         n_fitted = len(rows)
         with bar(progress, "Fitting at guesses", n_fitted) as on_records, team.open() as opened:
@@ -357,6 +409,14 @@ def _evaluate(
     return evaluation, result, n_fitted
 
 
+def _are_few(evaluation: Evaluation, rows: Sequence[int]) -> bool:
+    """Tell whether records may be fitted at their guesses though nobody asked for it."""
+    if len(rows) > _MOST_FITTED:
+        return False
+    n_records = evaluation.synthesizer.n_records
+    return evaluation.is_joint or evaluation.n_fits(rows) * n_records <= _MOST_ROWS_FITTED
+
+
 def _warn(found: Sequence[Finding]) -> None:
     """Warn once of what is shaky, unless whoever called asked for it."""
     shaky = [finding for finding in found if not finding.by_choice]
@@ -367,23 +427,6 @@ def _warn(found: Sequence[Finding]) -> None:
             ReliabilityWarning,
             stacklevel=3,
         )
-
-
-def chosen_records(records: Any, labels: pd.Index[Any]) -> IntArray:
-    """Return where the records that `records` names stand among `labels`; None names all."""
-    if records is None:
-        return np.arange(len(labels), dtype=np.int64)
-    if isinstance(records, np.ndarray) and records.ndim == 0:
-        records = records.item()
-    several = isinstance(records, Iterable) and not isinstance(records, str | bytes)
-    wanted = list(records) if several else [records]
-    if not wanted:
-        raise OptionError("records= is empty; leave it out to evaluate all records.")
-    positions = positions_of(wanted, labels)
-    n_repeated = len(positions) - len(np.unique(positions))
-    if n_repeated:
-        raise OptionError(f"records= repeats {counted(n_repeated, 'label')}.")
-    return positions
 
 
 def _first_draws(
@@ -449,69 +492,3 @@ def _stacks(
     first = tuple(tuple(draws.first(int(n_draws)) for draws in of_dataset) for of_dataset in read)
     _refuse_weightless(draws.log_weights for of_dataset in first for draws in of_dataset)
     return first
-
-
-def _note_on_stacks(
-    draws: Sequence[Posterior], given_stacks: Sequence[Sequence[Posterior]], names: Sequence[str]
-) -> tuple[str, ...]:
-    """Say where fits made elsewhere differ in their numbers of draws."""
-    notes = []
-    for k, name in enumerate(names):
-        numbers = [of_dataset[k].n_draws for of_dataset in given_stacks]
-        if set(numbers) - {draws[k].n_draws}:
-            found = listed(f"{n:,}" for n in numbers)
-            notes.append(
-                f"{name} has {draws[k].n_draws:,} draws given the confidential data, and "
-                f"{found} given the stacks: each mean is over all draws of its own fit."
-            )
-    return tuple(notes)
-
-
-def _note_on_fitted(n_fitted: int) -> tuple[str, ...]:
-    return (f"{counted(n_fitted, 'record')} fitted at each guess.",) if n_fitted else ()
-
-
-def _note_on_chains(
-    synthesizer: Synthesizer, given_stacks: Sequence[Sequence[Posterior]]
-) -> tuple[str, ...]:
-    foreign = [
-        model.regression.response
-        for k, model in enumerate(synthesizer.models)
-        if model.fit is None
-        and any(d.chain is None for d in (model.posterior, *(of[k] for of in given_stacks)))
-    ]
-    if not foreign:
-        return ()
-    note = (
-        f"The chains of the draws for {listed(foreign)} are not known: errors are estimated by "
-        "batches of adjacent draws, as of one chain."
-    )
-    return (note,)
-
-
-def _notes(
-    synthesizer: Synthesizer, release: Sequence[Released], grids: Sequence[Grid]
-) -> tuple[str, ...]:
-    notes = list(notes_on_records(synthesizer))
-    for number, dataset in enumerate(release, 1):
-        n_dropped = len(dataset.frame) - int(dataset.kept.sum())
-        if n_dropped:
-            notes.append(
-                f"{counted(n_dropped, 'row')} of synthetic dataset {number} with missing values "
-                "left out."
-            )
-    notes += [
-        (
-            f"Synthetic datasets {one + 1} and {other + 1} are the same: they count as two "
-            "independent ones."
-        )
-        for other in range(len(release))
-        for one in range(other)
-        if _same(release[one].columns, release[other].columns)
-    ]
-    notes += [note for grid in grids for note in grid.notes]
-    return (*notes, *notes_around_truth(synthesizer.plan.synthesized, grids))
-
-
-def _same(one: Columns, other: Columns) -> bool:
-    return all(np.array_equal(values, other[name]) for name, values in one.items())

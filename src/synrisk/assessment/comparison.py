@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from synrisk.assessment.attribute_result import AttributeRisk
-from synrisk.assessment.attribute_risk import attribute_risk, chosen_records
+from synrisk.assessment.attribute_risk import attribute_risk
 from synrisk.assessment.audit_comparison import compare_audits
 from synrisk.assessment.audit_result import Audit
 from synrisk.assessment.comparison_result import (
@@ -29,6 +29,7 @@ from synrisk.assessment.comparison_result import (
     row_of_measures,
     row_of_utility,
 )
+from synrisk.assessment.selection import chosen_records
 from synrisk.base.errors import OptionError, counted, got, listed, nearest
 from synrisk.models.plan import Regression
 from synrisk.plots.of_comparison import ACCEPTED, NO, UNCHECKED, YES

@@ -13,7 +13,7 @@ from synrisk.assessment.attribute_result import AttributeRisk
 from synrisk.assessment.audit_result import Audit
 from synrisk.base.errors import OptionError, listed
 from synrisk.core.measures import JOINT, RecordMeasures
-from synrisk.core.summary import TIE
+from synrisk.core.ranks import TIE
 from synrisk.data.schema import equal_rows
 from synrisk.plots.of_comparison import NO, UNCHECKED, ComparisonPlots
 from synrisk.utility import Utility

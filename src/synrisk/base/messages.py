@@ -36,6 +36,8 @@ _PLACES: dict[str, tuple[str | None, ...]] = {
     "rename": ("model", "rename", None),
     "tolerance": ("risk", "tolerance", None),
     "question": ("risk", "question"),
+    "variables": ("risk", "variables"),
+    "joint": ("risk", "joint"),
 }
 _ARRAYS = ("model",)  # tables that begin with [[…]]
 _BY_NAME = ("types", "guesses", "rename", "tolerance")  # dicts in Python

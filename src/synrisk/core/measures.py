@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synrisk.base.arrays import BoolArray, FloatArray
-from synrisk.core.summary import TIE
+from synrisk.core.ranks import TIE
 
 JOINT = "joint"  # all synthesized variables together
 

@@ -13,8 +13,8 @@ import numpy as np
 from synrisk.base.arrays import BoolArray, FloatArray, IntArray
 from synrisk.core.elimination import LOST, marginals_and_counts
 from synrisk.core.likelihood import cells_within
+from synrisk.core.ranks import TIE, first_best
 
-TIE = 1e-9  # log posteriors closer than this are tied
 LIKELY = 0.99  # of what the models predict
 
 
@@ -151,6 +151,9 @@ class RiskArrays:
     likely_range
         As `log_odds_range`, among the guesses that have 99 % of what the models predict, the most
         probable ones; None where the prior is not made of the models.
+    likely_ranges
+        The same by variable, of its own odds, where the joint grid was not evaluated: ``(record,
+        variable)``, NaN where the prior is not made of the models. None where the joint grid was.
     """
 
     SHAPES: ClassVar = {
@@ -162,6 +165,7 @@ class RiskArrays:
         "best": ("record", "variable"),
         "log_odds_range": ("record",),
         "likely_range": ("record",),
+        "likely_ranges": ("record", "variable"),
     }
     probability: FloatArray
     prior: FloatArray
@@ -174,6 +178,12 @@ class RiskArrays:
     errors: ErrorArrays | None
     joint: FloatArray | None
     likely_range: FloatArray | None = None
+    likely_ranges: FloatArray | None = None
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether the joint grid was evaluated: else there is no rank of the joint guesses."""
+        return self.likely_ranges is None
 
     @classmethod
     def empty(
@@ -184,8 +194,12 @@ class RiskArrays:
         keep_joint: bool,
         with_errors: bool,
         from_models: bool,
+        is_joint: bool = True,
     ) -> RiskArrays:
-        """Return arrays to be filled by `place`; `from_models` tells whether the prior is."""
+        """Return arrays to be filled by `place`; `from_models` tells whether the prior is.
+
+        `shape` is that of the variables that are asked for.
+        """
         return cls(
             np.empty(n_records),
             np.empty(n_records),
@@ -200,6 +214,7 @@ class RiskArrays:
             else None,
             np.empty((n_records, *shape)) if keep_joint else None,
             np.empty(n_records) if from_models else None,
+            None if is_joint else np.empty((n_records, len(shape))),
         )
 
     def place(self, rows: slice, part: RiskArrays) -> None:
@@ -219,6 +234,8 @@ class RiskArrays:
             self.joint[rows] = part.joint
         if self.likely_range is not None and part.likely_range is not None:
             self.likely_range[rows] = part.likely_range
+        if self.likely_ranges is not None and part.likely_ranges is not None:
+            self.likely_ranges[rows] = part.likely_ranges
 
 
 def summarise_tables(
@@ -265,7 +282,7 @@ def summarise_tables(
         marginals.append(np.ascontiguousarray(marginal / total[:, None]))
         others = n_cells / n_guesses[:, axis]
         prior_marginals[:, axis] = (others + factor - 1.0) / (n_cells + factor - 1.0)
-    best = np.stack([_first_best(marginal) for marginal in marginals], axis=1)
+    best = np.stack([first_best(marginal) for marginal in marginals], axis=1)
     result = RiskArrays(
         factor * at_truth / total,
         factor / (n_cells + factor - 1.0),
@@ -279,11 +296,6 @@ def summarise_tables(
         None,
     )
     return result, lost
-
-
-def _first_best(marginal: FloatArray) -> IntArray:
-    top = marginal.max(axis=1, keepdims=True)
-    return np.asarray(np.argmax(marginal >= top * (1.0 - TIE), axis=1), dtype=np.int64)
 
 
 @dataclass(frozen=True, repr=False)

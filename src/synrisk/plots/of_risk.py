@@ -87,6 +87,11 @@ class Plots(PlotList):
         from synrisk.plots import probabilities, style
 
         chosen = self._drawn.check_of(of)
+        if np.isnan(self._drawn.numbers(chosen).rank).any():
+            raise OptionError(
+                "The rank of the truth among all joint guesses is not known: they are too many to "
+                "look at each one. Draw that of a variable, of=."
+            )
         (axes,) = style.panels(1, ax)
         probabilities.draw_ranks(axes, self._drawn.numbers(chosen), self._said(chosen))
         return axes

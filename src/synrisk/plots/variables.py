@@ -92,7 +92,7 @@ def draw_distribution(
         f"{rows} rows",
     )
     if family.is_continuous:
-        transformed = bool(drawn.evaluation.synthesizer.plan.regressions[axis].transform.steps)
+        transformed = bool(drawn.evaluation.regression(axis).transform.steps)
         # A transform's values have a bound, which is 0 unless numbers are added to them.
         low = 0.0 if transformed and own.min() >= 0.0 else -np.inf
         _draw_densities(ax, own, datasets, low)

@@ -13,7 +13,8 @@ import pandas as pd
 from synrisk.base.arrays import BoolArray, FloatArray, IntArray
 from synrisk.base.errors import OptionError, got, nearest, one_of
 from synrisk.core.measures import JOINT, RecordMeasures
-from synrisk.core.summary import TIE, ErrorArrays, RiskArrays
+from synrisk.core.ranks import marginal_ranks
+from synrisk.core.summary import ErrorArrays, RiskArrays
 from synrisk.data.schema import Factor
 from synrisk.risk.evaluation import Evaluation
 from synrisk.risk.guesses import Grid
@@ -55,8 +56,8 @@ class Drawn:
 
     @property
     def grids(self) -> tuple[Grid, ...]:
-        """The guesses by variable."""
-        return self.evaluation.grids
+        """The guesses by variable that is asked for."""
+        return self.evaluation.asked_grids
 
     @property
     def errors(self) -> ErrorArrays:
@@ -93,11 +94,10 @@ class Drawn:
         density = result.marginals[axis]
         if grid.log_widths is not None:
             density = density * np.exp(-grid.log_widths)
-        at_truth = density[np.arange(len(density)), grid.truth]
         return Numbers(
             near_truth(result, self.grids, axis),
             result.prior_marginals[:, axis],
-            _marginal_rank(density, at_truth, grid.present),
+            marginal_ranks(density, grid.truth, grid.present),
             grid.present.sum(axis=1),
             self.errors.mcse[:, 1 + axis],
         )
@@ -144,14 +144,6 @@ class Drawn:
             and not pd.api.types.is_complex_dtype(values.dtype)
             and values.nunique() > _FEW_VALUES
         )
-
-
-def _marginal_rank(marginal: FloatArray, at_truth: FloatArray, present: BoolArray) -> FloatArray:
-    """Return the rank of each truth by its marginal; ties share the average."""
-    truth = at_truth[:, None]
-    above = ((marginal > truth * (1.0 + TIE)) & present).sum(axis=1)
-    not_below = ((marginal >= truth * (1.0 - TIE)) & present).sum(axis=1)
-    return np.asarray((above + not_below + 1) / 2.0)
 
 
 def grouped(values: pd.Series[Any]) -> list[tuple[str, BoolArray]]:

@@ -15,7 +15,7 @@ import pandas as pd
 
 from synrisk.base.arrays import FloatArray
 from synrisk.core.measures import JOINT
-from synrisk.core.summary import TIE
+from synrisk.core.ranks import TIE
 from synrisk.plots.view import Drawn, Numbers
 from synrisk.report.pictures import MOST_VARIABLES, pictures, same
 from synrisk.report.usefulness import usefulness
@@ -165,12 +165,14 @@ def _called(of: str) -> str:
 def evaluated(source: Source) -> dict[str, Any]:
     """Return of what the risk was evaluated."""
     labels = source.drawn.labels
+    synthesized = source.drawn.evaluation.synthesizer.plan.synthesized
     return {
         "variables": list(labels.names),
         "with_figures": list(labels.names[:MOST_VARIABLES]),
         "all_records": len(labels.records) == source.drawn.evaluation.synthesizer.n_records,
         "n_datasets": source.n_datasets,
         "as_is": _as_is(source),
+        "not_evaluated": [name for name in synthesized if name not in labels.names],
     }
 
 
@@ -200,15 +202,16 @@ def _summary(source: Source) -> list[dict[str, Any]]:
                 "max_gain": _finite((after - numbers.prior).max()),
                 "mean_lift": _finite(numbers.lift.mean()),
                 "n_above_prior": f"{_n_above(numbers):,}",
-                "n_best": f"{_n_best(numbers):,}",
+                "n_best": _n_best(numbers),
                 "mean_difference": None if off is None else _finite(off),
             }
         )
     return rows
 
 
-def _n_best(numbers: Numbers) -> int:
-    return int((numbers.rank == 1).sum())
+def _n_best(numbers: Numbers) -> str:
+    """Return how many truths are ranked first; a dash where ranks are not known."""
+    return "–" if np.isnan(numbers.rank).any() else f"{int((numbers.rank == 1).sum()):,}"
 
 
 def intruder(source: Source) -> dict[str, Any]:
@@ -302,7 +305,7 @@ def _reach(source: Source, axis: int) -> list[str]:
         _relative_to_truth(low, high, truth),
         f"In the middle of the records they go {ends}.",
     ]
-    regression = drawn.evaluation.synthesizer.plan.regressions[axis]
+    regression = drawn.evaluation.regression(axis)
     if regression.transform.steps:
         bottom, top = (float(value) for value in regression.on_model_scale(np.array([first, last])))
         lines.append(
@@ -439,7 +442,11 @@ def _riskiest(source: Source) -> list[dict[str, Any]]:
     columns = ["before", "after", "gain", "gain_mcse", "lift", "rank", "n_guesses"]
     columns += ["log_odds_range", "log_odds_range_99"]
     columns += [f"gain_{name}" for name in source.drawn.labels.names]
-    top = source.records.sort_values("gain", ascending=False, kind="stable").head(N_RISKIEST)
+    # Of many variables together hardly anything is known before or after: single ones decide.
+    is_joint = source.drawn.result.is_joint
+    by = ["gain"] if is_joint else [name for name in columns if name.startswith("gain_")]
+    gains = source.records[[name for name in by if name != "gain_mcse"]].max(axis=1)
+    top = source.records.iloc[np.argsort(-gains.to_numpy(), kind="stable")[:N_RISKIEST]]
     return [
         {
             "record": str(label),

@@ -31,7 +31,8 @@ def pictures(drawn: Drawn, release: Sequence[Released] | None) -> list[dict[str,
     made = [_probability(drawn.numbers(of), _said(drawn, of)) for of in of_all]
     made += _exceedance(drawn, of_all)
     # In a range guesses stand closer about the truth: a rank among them says little.
-    if not any(map(drawn.is_of_range, range(len(drawn.grids)))):
+    ranked = bool(np.isfinite(drawn.result.rank).all())
+    if ranked and not any(map(drawn.is_of_range, range(len(drawn.grids)))):
         made.append(_ranks(drawn.numbers(JOINT), _said(drawn, JOINT)))
     made += [_difference(drawn, axis) for axis in range(len(names))]
     if release is not None:

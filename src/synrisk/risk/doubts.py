@@ -8,7 +8,7 @@ were released rounded more coarsely than it knows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -68,19 +68,21 @@ def doubts_about(
     release: Sequence[Released],
     grids: Sequence[Grid],
     positions: IntArray,
-    before: FloatArray,
+    before: Mapping[int, FloatArray],
 ) -> tuple[Doubt, ...]:
     """Return why the risk of evaluated records is not known.
 
-    `positions` are theirs, and `before` the prior probability of each variable's truth.
+    `positions` are theirs, and `before` the prior probability of the truth of each variable that is
+    asked for, by axis.
     """
     found = []
-    for k, (model, grid) in enumerate(zip(synthesizer.models, grids, strict=True)):
+    for k, of_variable in before.items():
+        model, grid = synthesizer.models[k], grids[k]
         found += [
             _alone(synthesizer, model, grid, positions),
             _rounded(model, release, len(positions)),
             _coarse(model, grid),
-            _known_before(model, grid, before[:, k]),
+            _known_before(model, grid, of_variable),
             _too_sure(synthesizer, model, len(positions)),
         ]
     return tuple(doubt for doubt in found if doubt is not None)

@@ -15,6 +15,7 @@ import numpy as np
 
 from synrisk.base.arrays import FloatArray
 from synrisk.base.chunks import ROWS
+from synrisk.core.clique_tree import clique_tree
 from synrisk.core.summary import (
     ErrorArrays,
     MixedPrior,
@@ -25,6 +26,7 @@ from synrisk.core.summary import (
 )
 from synrisk.core.table_errors import empty_totals
 from synrisk.risk.blocks import Encoder, RecordBlock
+from synrisk.risk.by_variable import Tables, evaluate_by_variable
 from synrisk.risk.estimators.estimate import Estimate
 from synrisk.risk.estimators.paper import Paired
 from synrisk.risk.guesses import Grid
@@ -32,6 +34,8 @@ from synrisk.risk.intruder_prior import Prior
 from synrisk.risk.mcse import Near, errors_of
 
 _BLOCK_CELLS = 1 << 17  # of the joint grids of a block of records: a megabyte an array
+_BLOCK_NUMBERS = 1 << 23  # of all tables of a block where the joint is not built: 64 MB
+_PARTS = 3  # distributions that are looked at: before, and two after the release
 _LARGE_JOINT = 2_000  # cells; above, marginals by elimination are cheaper than the joint
 
 
@@ -47,12 +51,23 @@ class Evaluator:
         The paper's estimator, in place of a table a model; or None.
     shape
         The shape of the joint grid.
+    asked
+        The variables that are asked for, by axis; None for all.
+    is_joint
+        Whether the joint grid is evaluated: else every variable by itself, and all together.
     """
 
     encoders: tuple[Encoder, ...]
     estimates: tuple[Estimate, ...]
     paired: Paired | None
     shape: tuple[int, ...]
+    asked: tuple[int, ...] | None = None
+    is_joint: bool = True
+
+    @property
+    def axes(self) -> tuple[tuple[int, ...], ...]:
+        """The axes of each model's table."""
+        return tuple(encoder.axes for encoder in self.encoders)
 
     def encode(self, records: RecordBlock) -> EncodedBlock:
         """Return records as the models see them."""
@@ -65,8 +80,15 @@ class Evaluator:
         listed = all(grid.is_pointed and grid.log_widths is None for grid in grids)
         return is_large and is_product and listed
 
-    def block_size(self, grids: Sequence[Grid], prior: Prior, *, keep_joint: bool) -> int:
+    def block_size(
+        self, grids: Sequence[Grid], prior: Prior, *, keep_joint: bool, with_errors: bool
+    ) -> int:
         """Return how many records make a block, by the largest table of a record."""
+        if not self.is_joint:
+            tables = sum(math.prod(self.shape[axis] for axis in own) for own in self.axes)
+            n_targets = 2 + len(self.asked or self.shape) if with_errors else 1
+            numbers = _PARTS * (n_targets * tables + clique_tree(self.axes, self.shape).size)
+            return min(ROWS, max(1, _BLOCK_NUMBERS // numbers))
         cells = math.prod(self.shape)
         if not keep_joint and self.eliminates(grids, prior):
             cells = max(math.prod(self.shape[axis] for axis in e.axes) for e in self.encoders)
@@ -107,6 +129,8 @@ def evaluate(
     """
     if isinstance(block, RecordBlock):
         block = evaluator.encode(block)
+    if not evaluator.is_joint:
+        return _by_variable(evaluator, block, with_errors=with_errors)
     if not evaluator.eliminates(block.records.grids, block.records.prior):
         return _by_joint(evaluator, block, keep_joint=keep_joint, with_errors=with_errors)
     result = _by_elimination(evaluator, block)
@@ -142,6 +166,50 @@ def log_prior(evaluator: Evaluator, block: EncodedBlock) -> FloatArray:
             -1, *evaluator.shape
         )
     return prior.log_prior(block.records.grids)
+
+
+def _by_variable(evaluator: Evaluator, block: EncodedBlock, *, with_errors: bool) -> RiskArrays:
+    """Evaluate every variable, and all together, without the joint grid."""
+    records, estimates = block.records, evaluator.estimates
+    totals = _empty_totals(evaluator, block, with_errors=with_errors)
+    both = _log_tables(evaluator, block, totals)
+    prior, predicted = records.prior, None
+    tables = Tables(
+        evaluator.axes,
+        [likelihood for likelihood, _ in both],
+        None,
+        records.grids,
+        prior.model_share,
+        prior.truth_factor or 1.0,
+        evaluator.asked or tuple(range(len(evaluator.shape))),
+    )
+    if prior.needs_models:
+        predicted = [
+            own + tables.over_cells(encoder.log_measure(of_model, records), k)
+            for k, (encoder, of_model, (_, own)) in enumerate(
+                zip(evaluator.encoders, block.models, both, strict=True)
+            )
+            if own is not None
+        ]
+    return evaluate_by_variable(
+        replace(tables, predicted=predicted),
+        block.models,
+        estimates,
+        totals,
+        with_errors=with_errors,
+    )
+
+
+def _empty_totals(
+    evaluator: Evaluator, block: EncodedBlock, *, with_errors: bool
+) -> list[FloatArray | None]:
+    """Return what the sums of the models' weights fill, where their errors are wanted."""
+    return [
+        empty_totals(estimate.error_sets, own)
+        if with_errors and estimate.error_sets and estimate.has_known_error
+        else None
+        for estimate, own in zip(evaluator.estimates, block.models, strict=True)
+    ]
 
 
 def _mixed(
@@ -228,12 +296,7 @@ def _by_joint(
     estimates, shape, truth = evaluator.estimates, evaluator.shape, block.records.truth
     with_errors = with_errors and evaluator.paired is None
     drawn = with_errors and any(estimate.is_drawn for estimate in estimates)
-    totals = [
-        empty_totals(estimate.error_sets, own)
-        if with_errors and estimate.error_sets and estimate.has_known_error
-        else None
-        for estimate, own in zip(estimates, block.models, strict=True)
-    ]
+    totals = _empty_totals(evaluator, block, with_errors=with_errors)
     near, from_models = near_the_truth(block.records), block.records.prior.needs_models
     axes: list[tuple[int, ...]]
     mixed = None

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp
 
 from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.base.errors import GuessError, counted
-from synrisk.base.messages import setting
 from synrisk.base.workers import Executor, Workers
 from synrisk.core.summary import RiskArrays
+from synrisk.core.table_errors import empty_totals
+from synrisk.fitting.psis import are_reliable
+from synrisk.models.plan import Regression
 from synrisk.risk.blocks import RecordBlock, RegressionEncoder
 from synrisk.risk.estimators.at_guesses import can_be_fitted, fitted_at_guesses
 from synrisk.risk.estimators.estimate import Estimate, Request
@@ -26,9 +29,6 @@ from synrisk.risk.question import Question
 from synrisk.synthesis.release import Released
 from synrisk.synthesis.synthesizer import Synthesizer
 
-MOST_CELLS = 2_000_000  # of one record's joint grid
-_MOST_ELEMENTS = 1 << 25  # of one record's arrays over cells and draws: a quarter gigabyte each
-_COPIES = 6  # of the guesses of all records: values, what they stand for, posteriors
 _LEAST_BLOCK = 256  # records; below, setting up costs more than evaluating
 
 
@@ -54,6 +54,10 @@ class Evaluation:
         For records that were fitted at each guess, their own estimates, by evaluated row.
     question
         What was asked; None in files of before it was kept.
+    asked
+        The variables that are asked for, by axis; None for all. The others are summed out.
+    is_joint
+        Whether the joint grid is evaluated, cell by cell.
     """
 
     synthesizer: Synthesizer
@@ -64,6 +68,22 @@ class Evaluation:
     positions: IntArray
     fitted: Mapping[int, tuple[Estimate, ...]] = field(default_factory=dict)
     question: Question | None = None
+    asked: tuple[int, ...] | None = None
+    is_joint: bool = True
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The axes of the variables that are asked for."""
+        return tuple(range(len(self.grids))) if self.asked is None else self.asked
+
+    @property
+    def asked_grids(self) -> tuple[Grid, ...]:
+        """The guesses for the variables that are asked for."""
+        return tuple(self.grids[axis] for axis in self.axes)
+
+    def regression(self, position: int) -> Regression:
+        """Return the regression of a variable, counted among those that are asked for."""
+        return self.synthesizer.plan.regressions[self.axes[position]]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -77,7 +97,9 @@ class Evaluation:
         encoders = tuple(
             RegressionEncoder.of(plan, k, model) for k, model in enumerate(self.synthesizer.models)
         )
-        return Evaluator(encoders, self.estimates, self.paired, self.shape)
+        return Evaluator(
+            encoders, self.estimates, self.paired, self.shape, self.asked, self.is_joint
+        )
 
     @cached_property
     def _is_everybody(self) -> bool:
@@ -110,15 +132,19 @@ class Evaluation:
         How the records are cut into blocks does not change a bit of the result.
         """
         n_records, evaluator = len(self.positions), self.evaluator
-        size = evaluator.block_size(self.grids, self.prior, keep_joint=keep_joint)
+        keep_joint = keep_joint and self.is_joint
+        size = evaluator.block_size(
+            self.grids, self.prior, keep_joint=keep_joint, with_errors=with_errors
+        )
         size = min(size, max(_LEAST_BLOCK, -(-n_records // workers.n)))
         parts = [slice(i, min(i + size, n_records)) for i in range(0, n_records, size)]
         result = RiskArrays.empty(
             n_records,
-            self.shape,
+            tuple(grid.n_guesses for grid in self.asked_grids),
             keep_joint=keep_joint,
             with_errors=with_errors,
             from_models=self.prior.needs_models,
+            is_joint=self.is_joint,
         )
         task = partial(evaluate, evaluator, keep_joint=keep_joint, with_errors=with_errors)
         blocks: Sequence[RecordBlock | EncodedBlock]
@@ -142,15 +168,29 @@ class Evaluation:
         return result
 
     def log_joint(self, row: int) -> FloatArray:
-        """Return the log posterior over the joint grid of the evaluated record at `row`."""
-        joint = self._alone(row, keep_joint=True, with_errors=False).joint
+        """Return the log posterior of the evaluated record at `row`.
+
+        It is over the joint grid of the variables that are asked for; where they are some of
+        several, the others are summed out.
+        """
+        whole = replace(self, asked=None, is_joint=True)
+        joint = whole._alone(row, keep_joint=True, with_errors=False).joint
         assert joint is not None  # noqa: S101 - it was asked for
-        return np.asarray(joint[0])
+        return self._of_asked(joint[0])
+
+    def _of_asked(self, logs: FloatArray) -> FloatArray:
+        """Sum out of an array over the joint grid, in logs, what is not asked for."""
+        others = tuple(axis for axis in range(len(self.grids)) if axis not in self.axes)
+        if not others:
+            return np.asarray(logs)
+        kept = sorted(self.axes)
+        summed = np.asarray(logsumexp(logs, axis=others))
+        return summed.transpose([kept.index(axis) for axis in self.axes])
 
     def log_prior(self, row: int) -> FloatArray:
-        """Return the log prior over the joint grid of the evaluated record at `row`."""
+        """Return the log prior of the evaluated record at `row`, as `log_joint`."""
         evaluator = self._evaluator_of(row)
-        return np.asarray(log_prior(evaluator, self._encoded(row))[0])
+        return self._of_asked(log_prior(evaluator, self._encoded(row))[0])
 
     def rows_to_fit(self, result: RiskArrays) -> list[int]:
         """Return the evaluated rows that are unreliable and can be fitted, most at risk first."""
@@ -175,7 +215,7 @@ class Evaluation:
         """Evaluate some records anew, write them into `result`, and return what evaluates them."""
         fitted = dict(self.fitted)
         for row in rows:
-            block = self._encoded(row)
+            block, models = self._encoded(row), self._models_to_fit(row)
             fitted[row] = tuple(
                 fitted_at_guesses(
                     Request(self.synthesizer, k, model.posterior, release, self.grids, executor),
@@ -183,6 +223,8 @@ class Evaluation:
                     block.models[k],
                     int(self.positions[row]),
                 )
+                if k in models
+                else estimate
                 for k, (model, estimate) in enumerate(
                     zip(self.synthesizer.models, self.estimates, strict=True)
                 )
@@ -193,6 +235,35 @@ class Evaluation:
             result.place(slice(row, row + 1), alone)
             on_records(1)
         return replace(self, fitted=fitted)
+
+    def n_fits(self, rows: Sequence[int]) -> int:
+        """Return how many fits `fit_at_guesses` would make, one a cell of the models' tables."""
+        return sum(self._n_cells(k) for row in rows for k in self._models_to_fit(row))
+
+    def _n_cells(self, k: int) -> int:
+        axes = (*self.synthesizer.plan.parents(k), k)
+        return math.prod(self.shape[axis] for axis in axes)
+
+    def _models_to_fit(self, row: int) -> tuple[int, ...]:
+        """Return which models are fitted at a record's guesses: of a wide plan the unreliable."""
+        models = range(len(self.estimates))
+        if self.is_joint:
+            return tuple(models)
+        block = self._encoded(row)
+        return tuple(k for k in models if not self._is_reliable(k, block.models[k]))
+
+    def _is_reliable(self, k: int, block: Any) -> bool:
+        """Tell whether one record's weights in one model can be relied on."""
+        estimate = self.estimates[k]
+        if not estimate.is_drawn or not estimate.error_sets or not estimate.has_known_error:
+            return True  # a fit at each guess would not help
+        totals = empty_totals(estimate.error_sets, block)
+        estimate.log_table(block, self.shape, totals)
+        nothing = np.zeros((1, self._n_cells(k), 2))
+        found = estimate.errors(block, self.shape, nothing, None, totals)
+        return all(
+            bool(are_reliable(one.table.khat, one.table.ess, one.n_draws).all()) for one in found
+        )
 
     def _encoded(self, row: int) -> EncodedBlock:
         return self.evaluator.encode(self.records(slice(row, row + 1)))
@@ -209,62 +280,4 @@ class Evaluation:
             self._encoded(row),
             keep_joint=keep_joint,
             with_errors=with_errors,
-        )
-
-
-def n_elements(
-    synthesizer: Synthesizer,
-    shape: tuple[int, ...],
-    n_draws: Sequence[int],
-    *,
-    paired: bool,
-) -> int:
-    """Return how many numbers the largest array of one record holds."""
-    sizes = [math.prod(shape)]
-    for k, model in enumerate(synthesizer.models):
-        n_predictors = int(model.posterior.coefficients.shape[2])
-        parents = math.prod(shape[axis] for axis in synthesizer.plan.parents(k))
-        sizes += [parents * n_draws[k] * n_predictors, shape[k] * n_draws[k]]
-    if paired:
-        sizes.append(math.prod(shape[:-1]) * n_draws[0])
-    return max(sizes)
-
-
-def physical_memory() -> float:
-    """Return how many bytes this machine has; infinity where that cannot be known."""
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):  # not on Windows
-        return math.inf
-
-
-def check_size(
-    synthesizer: Synthesizer,
-    n_records: int,
-    shape: tuple[int, ...],
-    n_draws: Sequence[int],
-    *,
-    paired: bool,
-) -> None:
-    """Raise if one record's grid, or the guesses of all, cannot be held in memory."""
-    cells = math.prod(shape)
-    elements = n_elements(synthesizer, shape, n_draws, paired=paired)
-    if cells > MOST_CELLS or elements > _MOST_ELEMENTS:
-        sizes = " × ".join(str(n) for n in shape)
-        raise GuessError(
-            f"The grid has {cells:,} cells a record ({sizes}), which with the draws makes "
-            f"{elements:,} numbers at once; at most {MOST_CELLS:,} cells and {_MOST_ELEMENTS:,} "
-            "numbers are possible. Use fewer guesses for some variables "
-            f"({setting('guesses', 5, of='x')}), fewer draws ({setting('n_draws')}), or "
-            f"{setting('estimator', 'importance')}.",
-            about=("risk", "guesses"),
-        )
-    n_bytes = _COPIES * 8 * n_records * sum(shape)
-    if n_bytes > physical_memory():
-        most = int(physical_memory() / (_COPIES * 8 * n_records))
-        raise GuessError(
-            f"{sum(shape):,} guesses for each of {n_records:,} records take about "
-            f"{n_bytes / 2**30:,.0f} GiB, more than this machine has; {most:,} of all variables "
-            f"together are possible. Use fewer ({setting('guesses', 11)}).",
-            about=("risk", "guesses"),
         )

@@ -39,6 +39,8 @@ def evaluation_to_contents(
         "prior": prior_to_json(evaluation.prior),
         "question": evaluation.question and evaluation.question.to_json(),
         "paired": evaluation.paired is not None,
+        "asked": None if evaluation.asked is None else list(evaluation.asked),
+        "is_joint": evaluation.is_joint,
         "grids": pack(evaluation.grids, arrays, "grid"),
         "estimates": pack(evaluation.estimates, arrays, "estimate", leave=(Family,)),
         "fitted": [
@@ -78,10 +80,16 @@ def evaluation_from_contents(
     for row, k, packed in meta["fitted"]:
         fitted.setdefault(row, list(estimates))[k] = estimate(k, packed)
     positions = arrays["positions"]
-    sizes = {"record": len(positions), "variable": n_models, "part": 1 + n_models}
+    asked_for = _asked(meta.get("asked"), n_models)
+    n_asked = n_models if asked_for is None else len(asked_for)
+    sizes = {"record": len(positions), "variable": n_asked, "part": 1 + n_asked}
     grids = tuple(unpack(Grid, packed, arrays, sizes=sizes) for packed in meta["grids"])
     result = unpack(RiskArrays, meta["result"], arrays, sizes=sizes)
-    _check_places(positions, synthesizer.n_records, grids, result)
+    is_joint = unpack(bool, meta.get("is_joint", True), arrays)
+    asked_grids = grids if asked_for is None else tuple(grids[axis] for axis in asked_for)
+    _check_places(positions, synthesizer.n_records, asked_grids, result)
+    if result.is_joint != is_joint or (is_joint and asked_for is not None):
+        raise FileError("The file holds a result of another kind than its evaluation.")
     prior = prior_from_json(meta["prior"], arrays.get("table"))
     prior.check(grids, positions, synthesizer.n_records)
     asked = meta.get("question")
@@ -94,8 +102,22 @@ def evaluation_from_contents(
         positions,
         {row: tuple(own) for row, own in fitted.items()},
         None if asked is None else Question.from_json(asked, synthesizer.plan.synthesized, prior),
+        asked_for,
+        is_joint,
     )
     return evaluation, result
+
+
+def _asked(stored: Any, n_models: int) -> tuple[int, ...] | None:
+    """Return the axes that are asked for, or raise where they are none."""
+    if stored is None:
+        return None
+    good = isinstance(stored, list) and all(type(axis) is int for axis in stored)
+    if not good or not stored or len(set(stored)) < len(stored):
+        raise FileError("The file does not say which variables were asked for.")
+    if not set(stored) < set(range(n_models)):
+        raise FileError("The file asks for variables that its models do not have.")
+    return tuple(stored)
 
 
 def _check_places(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 
 from synrisk.base.workers import Workers
 from synrisk.core.summary import RiskArrays
@@ -50,8 +51,8 @@ def further_releases(
             warnings.simplefilter("ignore", HeldBackWarning)
             datasets = synthesizer.synthesize(len(fingerprints), seed=seed)
         release = read_release(synthesizer.confidential, datasets)
-        grids, positions = evaluation.grids, evaluation.positions
+        grids = evaluation.grids
         estimates = prepare_all(synthesizer, estimators, draws, release, grids, team, ())
-        one = Evaluation(synthesizer, estimates, None, grids, evaluation.prior, positions)
+        one = replace(evaluation, estimates=estimates, paired=None, fitted={})
         found.append(one.run(team, keep_joint=False, with_errors=False))
     return found

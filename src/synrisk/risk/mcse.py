@@ -7,7 +7,7 @@ likelihood of a model's cell is known once the posterior over the joint grid is.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,12 +15,13 @@ import numpy as np
 
 from synrisk.base.arrays import BoolArray, FloatArray, IntArray
 from synrisk.core.likelihood import cells_within
-from synrisk.core.summary import TIE, ErrorArrays, MixedPrior
+from synrisk.core.ranks import TIE
+from synrisk.core.summary import ErrorArrays, MixedPrior
 from synrisk.fitting.psis import are_reliable
 from synrisk.risk.estimators.estimate import Estimate
 
 _CONFIDENCE = 1.96
-_KINDS = 3  # of targets: posterior, prior, and what the release adds
+N_KINDS = 3  # of targets: posterior, prior, and what the release adds
 
 
 def errors_of(
@@ -55,31 +56,18 @@ def errors_of(
     n_records, n_targets = len(near.truth), 1 + len(shape)
     joint = _Joint(log_posterior, near, shape)
     derivatives = None if prior is None else _Derivatives.of(joint, prior, share)
-    variance = np.zeros((n_records, n_targets * (1 if prior is None else _KINDS)))
-    ess, khat = np.full(n_records, np.inf), np.full(n_records, np.nan)
-    reliable = np.ones(n_records, dtype=bool)
-    axes, of_posterior, of_likelihood = [], [], []
-    for own, block, estimate, sums in zip(axes_of_models, blocks, estimates, totals, strict=True):
-        reliable &= estimate.has_known_error and estimate.reliable
-        if not estimate.is_drawn:
-            continue
-        if not estimate.has_known_error:
-            # Whatever was worked out would tend to 0 as one draw dominates.
-            variance += np.nan
-            _take_worse(ess, khat, *estimate.worst_weights())
-            continue
-        within, by_prior = joint.within(own), None
-        if derivatives is not None:
-            within, by_prior = derivatives.over(own, shape)
-        for found in estimate.errors(block, shape, within, by_prior, sums):
-            table = found.table
-            variance += table.variance
-            axes.append(own)
-            both = table.variance_with_prior
-            of_posterior.append(table.variance_from_truth if both is None else both)
-            of_likelihood.append(table.variance_from_truth)
-            _take_worse(ess, khat, table.ess, table.khat)
-            reliable &= are_reliable(table.khat, table.ess, found.n_draws)
+
+    def within(model: int) -> tuple[FloatArray, FloatArray | None]:
+        own = axes_of_models[model]
+        return (joint.within(own), None) if derivatives is None else derivatives.over(own, shape)
+
+    n_kinds = 1 if prior is None else N_KINDS
+    summed = errors_of_models(
+        within, n_targets * n_kinds, n_records, shape, blocks, estimates, totals
+    )
+    variance, ess, khat, reliable = summed.variance, summed.ess, summed.khat, summed.reliable
+    axes = [axes_of_models[model] for model in summed.models]
+    of_posterior, of_likelihood = summed.of_posterior, summed.of_likelihood
     low, high = joint.rank_bounds(axes, of_posterior)
     unknown = np.isnan(variance[:, 0])
     reliable &= ~unknown
@@ -102,6 +90,74 @@ def errors_of(
         gain_mcse=sds[:, 2 * n_targets :],
         likely_range_mcse=of_range(prior.ends),
     )
+
+
+@dataclass(frozen=True, repr=False)
+class SummedErrors:
+    """What the models' errors add up to.
+
+    Attributes
+    ----------
+    variance
+        Of each target, ``(record, target)``.
+    ess, khat, reliable
+        As in `ErrorArrays`.
+    models
+        Those whose draws have a known error, once for each set of draws.
+    of_posterior, of_likelihood
+        Of these the variances of the logs of cells against the truth's, ``(record, cell)``.
+    """
+
+    variance: FloatArray
+    ess: FloatArray
+    khat: FloatArray
+    reliable: BoolArray
+    models: list[int]
+    of_posterior: list[FloatArray]
+    of_likelihood: list[FloatArray]
+
+
+def errors_of_models(
+    derivatives: Callable[[int], tuple[FloatArray, FloatArray | None]],
+    n_targets: int,
+    n_records: int,
+    shape: tuple[int, ...],
+    blocks: Sequence[Any],
+    estimates: Sequence[Estimate],
+    totals: Sequence[FloatArray | None],
+) -> SummedErrors:
+    """Add up the squared errors of targets over models.
+
+    `derivatives` returns for a model what `Estimate.errors` takes as `within` and `by_prior`.
+    """
+    found = SummedErrors(
+        np.zeros((n_records, n_targets)),
+        np.full(n_records, np.inf),
+        np.full(n_records, np.nan),
+        np.ones(n_records, dtype=bool),
+        [],
+        [],
+        [],
+    )
+    for model, (block, estimate, sums) in enumerate(zip(blocks, estimates, totals, strict=True)):
+        found.reliable[:] &= estimate.has_known_error and estimate.reliable
+        if not estimate.is_drawn:
+            continue
+        if not estimate.has_known_error:
+            # Whatever was worked out would tend to 0 as one draw dominates.
+            found.variance[:] = np.nan
+            _take_worse(found.ess, found.khat, *estimate.worst_weights())
+            continue
+        for one in estimate.errors(block, shape, *derivatives(model), sums):
+            table = one.table
+            found.variance[:] += table.variance
+            found.models.append(model)
+            both = table.variance_with_prior
+            found.of_posterior.append(table.variance_from_truth if both is None else both)
+            found.of_likelihood.append(table.variance_from_truth)
+            _take_worse(found.ess, found.khat, table.ess, table.khat)
+            found.reliable[:] &= are_reliable(table.khat, table.ess, one.n_draws)
+    return found
 
 
 @dataclass(frozen=True, repr=False)

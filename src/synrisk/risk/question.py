@@ -16,6 +16,7 @@ import numpy as np
 from synrisk.base.arrays import IntArray
 from synrisk.base.errors import one_of
 from synrisk.data.schema import Factor
+from synrisk.risk.grid_size import rooms
 from synrisk.risk.guesses import (
     EQUAL,
     Grid,
@@ -39,6 +40,7 @@ QUESTIONS: tuple[QuestionName, ...] = ("release", "paper")
 _USUAL_SHARES = 0.5, 0.95  # of the models in the prior: the rest holds nothing impossible
 _PAPER = 11  # guesses
 _LEAST_LEFT = 1e-3  # of a record's leverage
+_A_PAIR = 2  # variables that hang together at least: so many guesses are enough
 _SMALLEST = 1e-6  # part of a variable's range below which nothing is looked for
 
 
@@ -54,11 +56,15 @@ class Question:
         How near to the truth a value counts as learnt, by variable.
     prior
         What the intruder believes before.
+    is_wide
+        Whether guesses are as many as there is room for in the cliques of the plan; else in the
+        joint grid.
     """
 
     guesses: Mapping[str, Guesses | int]
     tolerances: Mapping[str, Tolerance]
     prior: Prior
+    is_wide: bool = False
 
     @classmethod
     def of(
@@ -88,7 +94,19 @@ class Question:
         for k, name in enumerate(synthesizer.plan.synthesized):
             target = self._target(synthesizer, k, positions, n_datasets)
             laid.append((for_target(self.guesses[name], target), target))
-        return laid
+        return self._with_room(synthesizer, laid) if self.is_wide else laid
+
+    def _with_room(
+        self, synthesizer: Synthesizer, laid: Sequence[tuple[Guesses, Target]]
+    ) -> list[tuple[Guesses, Target]]:
+        """Return strategies and targets with how many guesses each variable has room for."""
+        wanted = [own.width(replace(target, n_variables=_A_PAIR)) for own, target in laid]
+        free = [isinstance(own, Range) and own.is_free(target) for own, target in laid]
+        found = rooms(synthesizer.plan, wanted, free)
+        return [
+            (own, replace(target, n_variables=_A_PAIR, room=room))
+            for (own, target), room in zip(laid, found, strict=True)
+        ]
 
     def _target(
         self, synthesizer: Synthesizer, k: int, positions: IntArray, n_datasets: int
@@ -177,6 +195,7 @@ class Question:
         return {
             "guesses": ranges,
             "tolerances": {name: asdict(own) for name, own in self.tolerances.items()},
+            "is_wide": self.is_wide,
         }
 
     @classmethod
@@ -184,7 +203,7 @@ class Question:
         """Return what `to_json` stored of variables that have these names."""
         ranges = {name: _range(own) for name, own in stored["guesses"].items() if name in names}
         reaches = {name: Tolerance(**stored["tolerances"][name]) for name in names}
-        return cls(ranges, reaches, prior)
+        return cls(ranges, reaches, prior, stored.get("is_wide", False) is True)
 
 
 def _range(stored: Mapping[str, Any]) -> Range:

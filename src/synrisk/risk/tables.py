@@ -19,7 +19,8 @@ from synrisk.core.measures import (
     RecordMeasures,
     measures_of_truth,
 )
-from synrisk.core.summary import TIE, ErrorArrays, RiskArrays
+from synrisk.core.ranks import TIE, marginal_ranks
+from synrisk.core.summary import ErrorArrays, RiskArrays
 from synrisk.data.schema import Variable
 from synrisk.models.families import Family
 from synrisk.risk.guesses import Grid
@@ -73,7 +74,7 @@ def record_table(result: RiskArrays, grids: tuple[Grid, ...], labels: Labels) ->
         "rank": result.rank,
         "rank_low": errors.rank_low,
         "rank_high": errors.rank_high,
-        "n_guesses": result.n_guesses,
+        "n_guesses": _or_countless(result.n_guesses),
         "log_odds_range": result.log_odds_range,
         "log_odds_range_mcse": errors.range_mcse,
         "log_odds_range_99": _or_unknown(result.likely_range, len(rows)),
@@ -97,6 +98,10 @@ def record_table(result: RiskArrays, grids: tuple[Grid, ...], labels: Labels) ->
         columns[f"mcse_{name}"] = errors.mcse[:, 1 + axis]
         columns[f"best_guess_{name}"] = labels.decode(axis, guess)
         columns[f"abs_diff_{name}"] = difference(labels.families[axis], guess, truth)
+        if result.likely_ranges is not None:
+            density = _density(result, grids, axis)
+            columns[f"rank_{name}"] = marginal_ranks(density, grid.truth, grid.present)
+            columns[f"log_odds_range_99_{name}"] = result.likely_ranges[:, axis]
     return pd.DataFrame(columns, index=labels.records)
 
 
@@ -134,6 +139,17 @@ def near_truth(result: RiskArrays, grids: tuple[Grid, ...], axis: int) -> FloatA
     return np.asarray(np.where(grid.near, marginal, 0.0).sum(axis=1))
 
 
+def _density(result: RiskArrays, grids: tuple[Grid, ...], axis: int) -> FloatArray:
+    """Return the probabilities of a variable's guesses over what these stand for."""
+    marginal, log_widths = result.marginals[axis], grids[axis].log_widths
+    return marginal if log_widths is None else np.asarray(marginal * np.exp(-log_widths))
+
+
+def _or_countless(n_guesses: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return numbers of cells; NaN where they are more than an integer counts."""
+    return np.where(n_guesses == 0, np.nan, n_guesses) if (n_guesses == 0).any() else n_guesses
+
+
 def _or_unknown(values: FloatArray | None, n_records: int) -> FloatArray:
     return np.full(n_records, np.nan) if values is None else values
 
@@ -154,14 +170,13 @@ def summary_table(
         {
             "probability": result.probability,
             "prior": result.prior,
-            "is_best": result.rank == 1,
+            "is_best": np.where(np.isnan(result.rank), np.nan, result.rank == 1),
             "abs_diff": np.nan,
         }
     )
     columns = {"joint": joint}
     for axis, grid in enumerate(grids):
-        marginal, best = result.marginals[axis], result.best[:, axis]
-        density = marginal if grid.log_widths is None else marginal * np.exp(-grid.log_widths)
+        best, density = result.best[:, axis], _density(result, grids, axis)
         n_as_good = (density >= density[rows, grid.truth][:, None] * (1.0 - TIE)).sum(axis=1)
         guess, truth = grid.values[rows, best], grid.values[rows, grid.truth]
         columns[labels.names[axis]] = pd.DataFrame(

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn, ParamSpec, TypeVar, cast, get_args
 
-from synrisk.assessment.attribute_risk import EstimatorName, UnreliableName
+from synrisk.assessment.attribute_risk import EstimatorName, JointName, UnreliableName
 from synrisk.audit.radius import Radius
 from synrisk.base.errors import SettingsError, SynriskError, listed, nearest
 from synrisk.base.messages import Place
@@ -453,7 +453,7 @@ def _synthesis(
 
 def _risk(section: Section, variables: tuple[str, ...]) -> dict[str, Any]:
     known = ("question", "guesses", "prior", "tolerance", "estimator", "n_draws", "on_unreliable")
-    section.refuse_unknown(known)
+    section.refuse_unknown((*known, "variables", "joint"))
     options: dict[str, Any] = {
         "estimator": section.choice("estimator", get_args(EstimatorName), "auto"),
         "n_draws": section.whole("n_draws"),
@@ -461,6 +461,8 @@ def _risk(section: Section, variables: tuple[str, ...]) -> dict[str, Any]:
         "question": section.choice("question", QUESTIONS, "release"),
         "intruder_prior": _intruder_prior(section),
         "tolerance": _tolerance(section, variables),
+        "variables": _some_variables(section, variables),
+        "joint": section.choice("joint", get_args(JointName), "auto"),
     }
     given = section.values.get("guesses")
     if isinstance(given, dict):
@@ -472,6 +474,15 @@ def _risk(section: Section, variables: tuple[str, ...]) -> dict[str, Any]:
     else:
         options["guesses"] = section.whole("guesses", least=2)
     return options
+
+
+def _some_variables(section: Section, variables: tuple[str, ...]) -> list[str] | None:
+    """Return the variables to evaluate; None for all."""
+    names = section.texts("variables")
+    for number, name in enumerate(names or ()):
+        if name not in variables:
+            section.refuse(_not_among(name, variables), "variables", number)
+    return names
 
 
 def _tolerance(section: Section, variables: tuple[str, ...]) -> Any:

@@ -23,6 +23,7 @@ from synrisk.core.measures import JOINT, RecordMeasure, RecordMeasures
 from synrisk.risk.doubts import Doubt
 from synrisk.risk.release_checks import ReleaseChecks
 from synrisk.verdict.criteria import Criteria
+from synrisk.verdict.left_out import reason_left_out
 from synrisk.verdict.reasons import (
     CALLED,
     FAILED,
@@ -241,6 +242,7 @@ def judge(
     about_release: Sequence[Reason] | None = None,
     kind: str = "synthesized",
     joint: str = JOINT,
+    left_out: Sequence[str] = (),
 ) -> Verdict:
     """Return whether the records keep the criteria.
 
@@ -271,6 +273,8 @@ def judge(
         Of the variables, in a word.
     joint
         What the number of all variables together is of, in words.
+    left_out
+        Variables that were not evaluated: limits on them are undecided.
     """
     if not isinstance(criteria, Criteria):
         raise OptionError(
@@ -279,7 +283,7 @@ def judge(
     variables = measures.variables
     if isinstance(criteria.variables, Mapping):
         for name in criteria.variables:
-            if name not in variables:
+            if name not in (*variables, *left_out):
                 raise OptionError(
                     f"The criteria have limits on {name!r}, which is not {kind}."
                     f"{nearest(name, variables)} The {kind} variables are {listed(variables)}."
@@ -316,8 +320,10 @@ def judge(
             reasons.append(reason)
     if about_release is None:
         accept = criteria.unchecked_release == "accept"
-        about_release = (_release_reason(checks, variables, accept=accept),)
+        about_release = (_release_reason(checks, (*variables, *left_out), accept=accept),)
     reasons += about_release
+    if left_out:
+        reasons.append(reason_left_out(criteria, left_out))
     if checks is not None and checks.as_is:
         reasons.append(AsIsReason(PASSED, checks.as_is))
     table = pd.DataFrame(states, index=labels)

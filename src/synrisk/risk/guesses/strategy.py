@@ -41,6 +41,9 @@ class Target:
         How many variables are guessed together.
     detail
         Over what width, on the model's scale, a density of the variable changes.
+    room
+        How many guesses there is room for beside those that hang together with the variable; None
+        where that follows from `n_variables`.
     """
 
     variable: Variable
@@ -51,6 +54,7 @@ class Target:
     reach: FloatArray
     n_variables: int = 1
     detail: float = 1.0
+    room: int | None = None
 
     @cached_property
     def observed(self) -> FloatArray:

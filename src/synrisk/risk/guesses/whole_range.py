@@ -121,6 +121,10 @@ class Range(Guesses):
         of_several = n_people[n_people > 1].sum() >= _NEARLY_ALL * target.n_records
         return values if few and of_several else None
 
+    def is_free(self, target: Target) -> bool:
+        """Tell whether the number of guesses may be smaller: nobody gave it, nor do levels."""
+        return self.n is None and self.few_values(target) is None
+
     def declared(self, variable: Variable) -> tuple[float, float] | None:
         """Return the range that somebody declared, or None."""
         if self.within is not None:
@@ -174,7 +178,7 @@ class Range(Guesses):
         k = target.n_variables
         a_detail, beside = _OF_ONE if k == 1 else _OF_SEVERAL
         wanted = math.ceil(a_detail * (high - low) / target.detail) + _LEAST_NODES + beside
-        return min(wanted, _MOST_NODES.get(k, _FEW))
+        return min(wanted, _MOST_NODES.get(k, _FEW) if target.room is None else target.room)
 
     def _continuous(self, target: Target) -> Grid:
         low, high = self._ends(target)
@@ -233,8 +237,10 @@ class Range(Guesses):
 
     def _n_blocks(self, target: Target, first: int, last: int) -> int:
         n_values, most = last - first + 1, _MOST_VALUES.get(target.n_variables, _FEW)
-        if n_values <= most:
+        if n_values <= (most if target.room is None else target.room):
             return n_values
+        if target.room is not None:
+            most = target.room - _PARTS - 1
         wanted = self._wanted_blocks(target, first, last) if self.n is None else float(self.n)
         if target.n_variables > 1:
             wanted = min(wanted, float(most))
