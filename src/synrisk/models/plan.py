@@ -90,7 +90,7 @@ class Regression:
                 f"{self.formula!r}: the response is transformed, which a {self.distribution.name} "
                 f"model does not take; it takes {self.distribution.wants}."
             )
-        if not parsed.intercept and not parsed.terms:
+        if not parsed.intercept and not parsed.terms and not parsed.groups:
             raise PlanError(f"{self.formula!r} has neither an intercept nor a predictor.")
         if parsed.response_is_factor and not self.distribution.makes_factor:
             raise PlanError(

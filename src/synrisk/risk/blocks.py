@@ -13,7 +13,7 @@ from synrisk.base.arrays import BoolArray, FloatArray, IntArray
 from synrisk.base.errors import GuessError
 from synrisk.core.likelihood import ModelBlock, TermValues, flatten_terms
 from synrisk.data.schema import Columns
-from synrisk.models.design import DesignTerm
+from synrisk.models.design import AnyTerm
 from synrisk.models.plan import Plan, Regression
 from synrisk.risk.guesses import Grid
 from synrisk.risk.intruder_prior import Prior
@@ -99,7 +99,7 @@ class RegressionEncoder:
     own: int
     parents: tuple[int, ...]
     regression: Regression
-    terms: tuple[DesignTerm, ...]
+    terms: tuple[AnyTerm, ...]
     synthesized: tuple[str, ...]
 
     @classmethod
@@ -140,7 +140,7 @@ class RegressionEncoder:
         return measure
 
     def _term_values(
-        self, term: DesignTerm, records: RecordBlock, sizes: tuple[int, ...]
+        self, term: AnyTerm, records: RecordBlock, sizes: tuple[int, ...]
     ) -> TermValues:
         """Evaluate a term with the guesses of the synthesized variables that it mentions."""
         axis_of = {name: axis for axis, name in enumerate(self.synthesized)}

@@ -96,7 +96,7 @@ def saturation_notes(model: Model, n_records: int) -> tuple[str, ...]:
     response, columns = model.regression.response, model.design.columns
     levels: dict[str, int] = {}
     for column in columns:
-        if len(column.parts) == 1 and column.parts[0].level is not None:
+        if column.group is None and len(column.parts) == 1 and column.parts[0].level is not None:
             factor = column.public.rpartition("[")[0]
             levels[factor] = levels.get(factor, 1) + 1
     notes = [

@@ -45,6 +45,7 @@ from synrisk.synthesis.draws import bambi
 from synrisk.synthesis.draws.arviz import inference_table, is_inference
 from synrisk.synthesis.draws.draw_tables import read_draws, split_rename
 from synrisk.synthesis.fitted_model import Model, describe_models, saturation_notes
+from synrisk.synthesis.group_level_fits import fit_by_bambi, refuse_unfit
 from synrisk.synthesis.leaks import ORDER, refuse_exact, refuse_relations
 from synrisk.synthesis.predictive_checks import (
     PredictiveCheck,
@@ -546,6 +547,8 @@ def fit(
         given it), else ``"laplace"``: the posterior mode, t proposals about it and importance
         weights, which are kept with the draws. ``"nuts"``: four chains of nutpie's sampler on the
         same log posterior (the extra ``nuts``); slower, for posteriors that ``"laplace"`` refuses.
+        Models with group-level terms, ``(x | region)``, need ``"nuts"``, and are fitted by Bambi
+        under its own default priors (the extra ``bambi``).
     seed
         A whole number; None draws a secret one of 128 bits.
     missing
@@ -575,6 +578,9 @@ def fit(
     refuse_exact(confidential)
     designs = [confidential.design(regression) for regression in confidential.plan.regressions]
     chosen = _priors_by_model(confidential, designs, common)
+    for regression, of_model in zip(confidential.plan.regressions, chosen, strict=True):
+        if regression.parsed.groups:
+            refuse_unfit(regression, of_model, engine)
     models = []
     with team.open() as opened:
         for regression, design, of_model in zip(
@@ -607,6 +613,9 @@ class _Settings:
     executor: Executor
 
     def fit(self, confidential: Confidential, regression: Regression, design: Design) -> Model:
+        if regression.parsed.groups:
+            drawn = fit_by_bambi(confidential, regression, design, self.n_draws, self.seed)
+            return Model(regression, design, drawn, None)
         posterior, how = fit_regression(
             regression,
             design,
@@ -627,6 +636,8 @@ def _of_rounded_values(
 ) -> Regression | None:
     """Return the regression that knows that its response is rounded, where that matters."""
     regression, prior = model.regression, settings.prior
+    if model.fit is None:
+        return None  # Bambi's families are not of rounded values, which `attribute_risk` says
     if settings.engine == "exact" or prior == "conjugate" or isinstance(prior, Conjugate):
         return None  # asked for by name; `attribute_risk` says that its numbers are not known
     values = confidential.columns[regression.response]
