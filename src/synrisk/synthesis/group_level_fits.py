@@ -61,8 +61,7 @@ def refuse_unfit(regression: Regression, prior: PriorSpec, engine: str) -> None:
     if prior != "default":
         raise OptionError(
             f"{title} are fitted under Bambi's own default priors; for others give draws: "
-            f"{_FROM_DRAWS}.",
-            about=place_of("prior"),
+            f"{_FROM_DRAWS}."
         )
     if regression.weights is not None:
         raise OptionError(

@@ -149,7 +149,8 @@ def without_group_level(name: str, groupings: Iterable[str]) -> str | None:
     """Return what a column of a group-level coefficient is called without its level; else None."""
     for grouping in sorted(groupings, key=len, reverse=True):
         spelt = "|".join(re.escape(text) for text in {grouping, as_mangled(grouping)})
-        found = re.fullmatch(rf"(?:r_|X?b[\[.].*[ .]|.*[|.])(?:{spelt})(?:__mu\w+)?[\[:.].+", name)
+        in_r = rf"(?:r_|X?b[\[.].*[ .])(?:{spelt})(?:__mu\w+)?[\[:.].+"
+        found = re.fullmatch(rf"{in_r}|.*\|(?:{spelt})\b.*|.*\|(?:{spelt})_.+", name)
         if found:
             return f"coefficients by {grouping}"
     return None
