@@ -41,9 +41,9 @@ from synrisk.risk.estimators.choose import PAPER, estimators_of, prepare_all
 from synrisk.risk.estimators.estimate import Estimator, Finding
 from synrisk.risk.estimators.paper import Paired
 from synrisk.risk.evaluation import Evaluation, check_size
-from synrisk.risk.guesses import Grid, lay_out
+from synrisk.risk.guesses import Grid
 from synrisk.risk.intruder_prior import Prior
-from synrisk.risk.question import Question, QuestionName
+from synrisk.risk.question import Question, QuestionName, lay_out_all, widths
 from synrisk.risk.release_checks import check_release
 from synrisk.synthesis.leaks import refuse_leaks
 from synrisk.synthesis.relations import Relation
@@ -299,9 +299,9 @@ def _prepare(asked: _Asked, synthetic: Any, stacked: Any, n_draws: int | None) -
     near = refuse_leaks(synthesizer.confidential, release, synthesizer.memory)
     given_stacks = () if stacked is None else _stacks(synthesizer, stacked, len(release), n_draws)
     laid = asked.question.targets(synthesizer, positions, len(release))
-    shape = tuple(strategy.width(target) for strategy, target in laid)
+    shape = widths(synthesizer, laid)
     check_size(synthesizer, len(positions), shape, asked.n_draws_used, paired=asked.is_paired)
-    grids = tuple(lay_out(strategy, target) for strategy, target in laid)
+    grids = lay_out_all(synthesizer, positions, laid)
     prior = asked.question.prior.check(grids, positions, synthesizer.n_records)
     return _Prepared(release, given_stacks, grids, prior, near)
 

@@ -162,7 +162,89 @@ class GroupLevelTerm:
         return by_level.reshape(n_rows, -1)
 
 
-AnyTerm: TypeAlias = DesignTerm | GroupLevelTerm
+@dataclass(frozen=True, repr=False)
+class GappedTerm:
+    """A term of columns with gaps: 0 in rows where one of them is missing.
+
+    Attributes
+    ----------
+    inner
+        The term.
+    gaps
+        By column with gaps, the number that stands for one.
+    anywhere
+        By such a column a value at which the term can be computed.
+    """
+
+    inner: DesignTerm
+    gaps: Mapping[str, float]
+    anywhere: Mapping[str, float]
+    is_product: ClassVar[bool] = False
+
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        return self.inner.label
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The columns that it mentions."""
+        return self.inner.variables
+
+    @property
+    def columns(self) -> tuple[DesignColumn, ...]:
+        """Those of the term."""
+        return self.inner.columns
+
+    def evaluate(
+        self, rows: Columns, n_rows: int, what: str, error: type[SynriskError]
+    ) -> FloatArray:
+        """Return this term's columns for `rows`, shape ``(n_rows, n_columns)``."""
+        missing = np.zeros(n_rows, dtype=bool)
+        filled = dict(rows)
+        for name, gap in self.gaps.items():
+            absent = rows[name] == gap
+            filled[name] = np.where(absent, self.anywhere[name], rows[name])
+            missing |= absent
+        values = self.inner.evaluate(filled, n_rows, what, error)
+        return np.where(missing[:, None], 0.0, values)
+
+
+@dataclass(frozen=True, repr=False)
+class IsMissing:
+    """A column that is 1 in rows where another one is missing, and 0 elsewhere."""
+
+    name: str
+    gap: float
+    is_product: ClassVar[bool] = False
+
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        return f"missing({self.name})"
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The column that it is about."""
+        return (self.name,)
+
+    @property
+    def columns(self) -> tuple[DesignColumn, ...]:
+        """Its one column."""
+        return (DesignColumn((Part(Call("missing", Column(self.name))),)),)
+
+    def evaluate(
+        self,
+        rows: Columns,
+        n_rows: int,  # noqa: ARG002
+        what: str,  # noqa: ARG002
+        error: type[SynriskError],  # noqa: ARG002
+    ) -> FloatArray:
+        """Return this column for `rows`, shape ``(n_rows, 1)``."""
+        return np.asarray(rows[self.name] == self.gap, dtype=np.float64)[:, None]
+
+
+AnyTerm: TypeAlias = DesignTerm | GroupLevelTerm | GappedTerm | IsMissing
 
 
 @dataclass(frozen=True, repr=False)
@@ -186,6 +268,9 @@ class Design:
     @classmethod
     def freeze(cls, parsed: Formula, schema: Schema, rows: Columns, n_rows: int) -> Design:
         """Freeze the encoding of `parsed` on the confidential `rows`."""
+        gaps = _gaps_of(parsed, schema)
+        if gaps:
+            return cls(tuple(_frozen_with_gaps(parsed, schema, rows, n_rows, gaps)))
         terms, whole = _frozen(parsed, schema, rows, n_rows)
         own: list[AnyTerm] = [*terms]
         matrices = [whole]
@@ -202,6 +287,46 @@ class Design:
         design = cls(tuple(own))
         _check_row_local(design, np.concatenate(matrices, axis=1), parsed, rows, n_rows)
         return design
+
+
+def _gaps_of(parsed: Formula, schema: Schema) -> dict[str, float]:
+    """Return the predictors whose missing values are modelled, with what stands for one."""
+    found = {}
+    for name in parsed.predictors:
+        variable = schema.variables[name]
+        if not isinstance(variable, Factor) and variable.gap is not None:
+            found[name] = variable.gap
+    return found
+
+
+def _frozen_with_gaps(
+    parsed: Formula, schema: Schema, rows: Columns, n_rows: int, gaps: Mapping[str, float]
+) -> list[AnyTerm]:
+    """Return terms that are 0 where a predictor is missing, and a column beside for that."""
+    if parsed.groups:
+        raise FormulaError(
+            f"Formula {parsed.text!r}: group-level terms cannot stand beside predictors whose "
+            "missing values are modelled."
+        )
+    for name in gaps:
+        as_factor = (expressions.as_factor(node) == name for term in parsed.terms for node in term)
+        if any(as_factor):
+            raise FormulaError(
+                f"Formula {parsed.text!r}: missing values of {name!r} are modelled; it can be a "
+                "number in a formula, not C() of one."
+            )
+    there = {name: ~(rows[name] == gap) for name, gap in gaps.items()}
+    anywhere = {name: float(np.median(rows[name][known])) for name, known in there.items()}
+    filled = dict(rows)
+    for name, known in there.items():
+        filled[name] = np.where(known, rows[name], anywhere[name])
+    inner, whole = _frozen(parsed, schema, filled, n_rows)
+    _check_row_local(Design(tuple(inner)), whole, parsed, filled, n_rows)
+    terms: list[AnyTerm] = []
+    for term in inner:
+        own = {name: gap for name, gap in gaps.items() if name in term.variables}
+        terms.append(GappedTerm(term, own, anywhere) if own else term)
+    return [*terms, *(IsMissing(name, gap) for name, gap in gaps.items())]
 
 
 def _frozen(

@@ -91,6 +91,7 @@ class Confidential:
             missing=missing,
         )
         plan = Plan.of([r.given(schema.variables[r.response]) for r in plan.regressions])
+        _check_modelled_gaps(missing, plan)
         declared = _declared(release, frame, plan)
         confidential = cls.encode(plan, schema, frame, release=declared)
         _check_responses(plan, schema, confidential.columns)
@@ -217,6 +218,26 @@ def _whole_ids(ids: pd.Series[Any]) -> pd.Index[Any]:
         ids = ids.astype(np.int64)
     index: pd.Index[Any] = pd.Index(ids, name=ids.name)
     return index
+
+
+def _check_modelled_gaps(missing: Missing, plan: Plan) -> None:
+    """Raise where missing values are to be modelled of a column that is not synthesized."""
+    if isinstance(missing, str):
+        return
+    for name, one in missing.items():
+        if one == "model" and name not in plan.synthesized:
+            raise OptionError(
+                f"missing= of {name!r} is 'model', which is for synthesized numbers; "
+                f"{name!r} is not synthesized. Impute its missing values, or drop those records.",
+                about=place_of("missing"),
+            )
+    for regression in plan.regressions:
+        if regression.distribution.gap_code is not None and regression.parsed.groups:
+            raise OptionError(
+                f"{regression.title} has group-level terms, which a model of missing values "
+                "cannot have.",
+                about=place_of("missing"),
+            )
 
 
 def _check_responses(plan: Plan, schema: Schema, columns: Columns) -> None:

@@ -130,6 +130,7 @@ class Synthesizer:
         confidential = Confidential.read(
             regressions, data, types=types, id_column=id, missing=missing, release=release
         )
+        _refuse_gaps_in_draws(confidential.plan)
         _check_binary_levels(confidential)
         plan, schema = confidential.plan, confidential.schema
         designs = [confidential.design(regression) for regression in plan.regressions]
@@ -436,8 +437,9 @@ class Synthesizer:
         """Make the synthesizer of `to_contents` again."""
         if not data.index.is_unique:
             raise FileError("The file holds records that have one label.")
-        plan = Plan.of(regressions_from_contents(meta["models"]))
         schema = Schema.from_json(meta["schema"])
+        stored = Plan.of(regressions_from_contents(meta["models"]))
+        plan = Plan.of([r.given(schema.variables[r.response]) for r in stored.regressions])
         release = tuple(map(str, meta["release"]))
         confidential = Confidential.encode(plan, schema, data, int(meta["n_dropped"]), release)
         return cls(confidential, models_from_contents(meta["models"], arrays, confidential))
@@ -553,7 +555,9 @@ def fit(
         A whole number; None draws a secret one of 128 bits.
     missing
         ``"error"``; ``"drop"`` leaves incomplete records out; ``"level"`` makes a level of
-        missing values of factors.
+        missing values of factors. Or by column, ``{"Income": "model", "Region": "level"}``:
+        ``"model"`` is for synthesized numbers, and models by logistic regression on the same
+        predictors which are missing, so that a release has gaps where the data have.
     types
         ``{"Race": ["1", "2"], "Zip": "category", "Age": "numeric"}``: what a file cannot say.
     id
@@ -677,6 +681,17 @@ def _priors_by_model(
 
 def _is_count(value: object) -> bool:
     return not isinstance(value, bool) and isinstance(value, numbers.Integral) and int(value) >= 1
+
+
+def _refuse_gaps_in_draws(plan: Plan) -> None:
+    """Raise where missing values are to be modelled of draws that somebody else made."""
+    gapped = [r.response for r in plan.regressions if r.distribution.gap_code is not None]
+    if gapped:
+        raise OptionError(
+            f"missing= of {gapped[0]!r} is 'model', which is for models that synrisk fits: draws "
+            "made elsewhere do not tell which values are missing.",
+            about=place_of("missing"),
+        )
 
 
 def _check_binary_levels(confidential: Confidential) -> None:

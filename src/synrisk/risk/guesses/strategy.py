@@ -101,7 +101,8 @@ class Grid:
     `tolerance` is how far from the truth a value still counts as learnt, ``(record,)``; None for
     the truth alone. `log_widths` are logs of what each guess stands for, on the model's scale,
     where guesses integrate a density; None where each stands for itself. `is_coarse` tells whether
-    they are too far apart for that.
+    they are too far apart for that. `has_gap` tells whether the last guess is that the value is
+    missing.
     """
 
     SHAPES: ClassVar = {
@@ -121,6 +122,7 @@ class Grid:
     tolerance: FloatArray | None = None
     log_widths: FloatArray | None = None
     is_coarse: bool = False
+    has_gap: bool = False
 
     @property
     def n_guesses(self) -> int:
@@ -148,6 +150,9 @@ class Grid:
             truth = self.values[rows, self.truth][:, None]
             near = np.abs(self.values - truth) <= self.tolerance[:, None] * (1.0 + _ROUNDING)
             near &= self.present
+        if self.has_gap:  # near to no value, and no value to it
+            near[:, -1] = False
+            near[self.truth == self.n_guesses - 1] = False
         near[rows, self.truth] = True
         return near
 
@@ -164,7 +169,7 @@ class Grid:
     @cached_property
     def rises(self) -> bool:
         """Whether every record has all guesses, each larger than the one before."""
-        if not self.is_complete:
+        if not self.is_complete or self.has_gap:
             return False
         flat = self.values.ravel()
         larger = flat[1:] > flat[:-1]
