@@ -106,6 +106,10 @@ class Numeric:
         """Return what a user sees for encoded `values`: the numbers themselves, NaN for a gap."""
         return values if self.gap is None else np.where(values == self.gap, np.nan, values)
 
+    def there(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the encoded `values` that are not missing."""
+        return values if self.gap is None else values[values != self.gap]
+
     def _about_text(self, n_text: int, n_known: int) -> str:
         """Say what to do about text among numbers; a few of them make no category."""
         if 2 * n_text < n_known:
@@ -172,6 +176,10 @@ class Factor:
         labels = np.empty(len(self.levels), dtype=object)
         labels[:] = self.levels
         return labels[values.astype(np.int64)]
+
+    def there(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the encoded `values`: missing is a level, if it may be."""
+        return values
 
 
 Variable: TypeAlias = Numeric | Factor
@@ -316,6 +324,22 @@ class Schema:
         """Return what is done about missing values of a column."""
         return missing_of(self.missing, name)
 
+    def dropping_gaps(self) -> Schema:
+        """Return the schema that leaves rows out in place of modelling which are missing."""
+        gapped = [
+            name
+            for name, v in self.variables.items()
+            if isinstance(v, Numeric) and v.gap is not None
+        ]
+        if isinstance(self.missing, str) or not gapped:
+            return self
+        variables = {
+            name: replace(v, gap=None) if isinstance(v, Numeric) else v
+            for name, v in self.variables.items()
+        }
+        dropped: dict[str, MissingOfOne] = dict.fromkeys(gapped, "drop")
+        return Schema(variables, {**self.missing, **dropped})
+
     def to_json(self) -> dict[str, Any]:
         """Return the schema as JSON has it."""
         variables = [
@@ -410,7 +434,7 @@ class Schema:
             return (
                 f"Impute them, or use {drop} to leave those records out, or {level} to make a "
                 f"level of them (factors only), or {by_column} to model which numbers of a "
-                "synthesized column are missing."
+                "column are missing."
             )
         if all(isinstance(self.variables[name], Factor) for name in names):
             return (
@@ -439,6 +463,14 @@ def check_missing(missing: Any, frame: pd.DataFrame) -> None:
 def missing_of(missing: Missing, name: str) -> MissingOfOne:
     """Return what is done about missing values of a column: an error where nobody said."""
     return missing if isinstance(missing, str) else missing.get(name, "error")
+
+
+def columns_where_there(columns: Columns, variable: Variable) -> Columns:
+    """Return the rows in which a variable is not missing, where missing values are modelled."""
+    if isinstance(variable, Factor) or variable.gap is None:
+        return columns
+    there = columns[variable.name] != variable.gap
+    return {name: values[there] for name, values in columns.items()}
 
 
 def label_to_json(label: Label) -> list[Any]:

@@ -211,7 +211,8 @@ def lay_out_all(
     for strategy, target in laid:
         grid, gap = lay_out(strategy, target), _gap_of(synthesizer, target.name)
         if gap is not None:
-            grid = with_gap(grid, synthesizer.columns[target.name][positions] == gap, gap)
+            is_gap = synthesizer.columns[target.name][positions] == gap
+            grid = with_gap(grid, target.name, is_gap, gap)
         found.append(grid)
     return tuple(found)
 

@@ -91,7 +91,7 @@ class Confidential:
             missing=missing,
         )
         plan = Plan.of([r.given(schema.variables[r.response]) for r in plan.regressions])
-        _check_modelled_gaps(missing, plan)
+        _refuse_groups_with_gaps(plan)
         declared = _declared(release, frame, plan)
         confidential = cls.encode(plan, schema, frame, release=declared)
         _check_responses(plan, schema, confidential.columns)
@@ -220,17 +220,8 @@ def _whole_ids(ids: pd.Series[Any]) -> pd.Index[Any]:
     return index
 
 
-def _check_modelled_gaps(missing: Missing, plan: Plan) -> None:
-    """Raise where missing values are to be modelled of a column that is not synthesized."""
-    if isinstance(missing, str):
-        return
-    for name, one in missing.items():
-        if one == "model" and name not in plan.synthesized:
-            raise OptionError(
-                f"missing= of {name!r} is 'model', which is for synthesized numbers; "
-                f"{name!r} is not synthesized. Impute its missing values, or drop those records.",
-                about=place_of("missing"),
-            )
+def _refuse_groups_with_gaps(plan: Plan) -> None:
+    """Raise where the missing values of a response with group-level terms are to be modelled."""
     for regression in plan.regressions:
         if regression.distribution.gap_code is not None and regression.parsed.groups:
             raise OptionError(

@@ -32,7 +32,15 @@ from synrisk.base.workers import Executor, workers
 from synrisk.data.archive import intact
 from synrisk.data.frames import TableLike, read_table
 from synrisk.data.netcdf import Contents, load, save
-from synrisk.data.schema import Columns, Factor, Missing, Schema, Types, text_columns
+from synrisk.data.schema import (
+    Columns,
+    Factor,
+    Missing,
+    Schema,
+    Types,
+    columns_where_there,
+    text_columns,
+)
 from synrisk.fitting import Refit, fit_regression
 from synrisk.models.design import Design
 from synrisk.models.families import RoundedGaussian
@@ -385,7 +393,11 @@ class Synthesizer:
         def check() -> tuple[PredictiveCheck, ...]:
             variables, columns = self.schema.variables, self.columns
             by_model = (
-                check_predictions(model, variables[model.response], columns)
+                check_predictions(
+                    model.of_values,
+                    variables[model.response],
+                    columns_where_there(columns, variables[model.response]),
+                )
                 for model in self.models
             )
             return tuple(one for found in by_model for one in found)
@@ -556,8 +568,9 @@ def fit(
     missing
         ``"error"``; ``"drop"`` leaves incomplete records out; ``"level"`` makes a level of
         missing values of factors. Or by column, ``{"Income": "model", "Region": "level"}``:
-        ``"model"`` is for synthesized numbers, and models by logistic regression on the same
-        predictors which are missing, so that a release has gaps where the data have.
+        ``"model"`` is for numbers. Of a synthesized one it is modelled by logistic regression on
+        the same predictors which are missing, so that a release has gaps where the data have. In
+        formulas a missing predictor counts as 0, with a column ``missing(Income)`` beside it.
     types
         ``{"Race": ["1", "2"], "Zip": "category", "Age": "numeric"}``: what a file cannot say.
     id

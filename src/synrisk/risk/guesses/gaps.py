@@ -24,7 +24,7 @@ def refuse_others(strategy: Guesses | int, name: str) -> None:
         )
 
 
-def with_gap(grid: Grid, is_gap: BoolArray, gap: float) -> Grid:
+def with_gap(grid: Grid, name: str, is_gap: BoolArray, gap: float) -> Grid:
     """Add missing as the last guess of every record.
 
     Where a prior is uniform over a range, missing is as probable as all of its values together;
@@ -32,8 +32,8 @@ def with_gap(grid: Grid, is_gap: BoolArray, gap: float) -> Grid:
 
     Parameters
     ----------
-    grid
-        The guesses for the values.
+    grid, name
+        The guesses for the values of a variable.
     is_gap
         Which records' truth is missing.
     gap
@@ -44,7 +44,10 @@ def with_gap(grid: Grid, is_gap: BoolArray, gap: float) -> Grid:
     if grid.log_widths is not None:
         widths = np.where(grid.present, np.exp(grid.log_widths), 0.0).sum(axis=1)
         log_widths = np.column_stack([grid.log_widths, np.log(widths)])
-    note = "That it is missing is a guess too; for whom it is, only that counts as learnt."
+    note = (
+        f"That {name} is missing is a guess too; of those for whom it is, only that counts as "
+        "learnt."
+    )
     return replace(
         grid,
         values=np.column_stack([grid.values, np.full(n_records, gap)]),

@@ -150,11 +150,30 @@ class Grid:
             truth = self.values[rows, self.truth][:, None]
             near = np.abs(self.values - truth) <= self.tolerance[:, None] * (1.0 + _ROUNDING)
             near &= self.present
-        if self.has_gap:  # near to no value, and no value to it
-            near[:, -1] = False
-            near[self.truth == self.n_guesses - 1] = False
         near[rows, self.truth] = True
+        return self.apart_from_gap(near)
+
+    def apart_from_gap(self, near: BoolArray) -> BoolArray:
+        """Return which guesses are near the truth: missing is near to itself alone."""
+        if self.has_gap:
+            is_gap = self.truth == self.n_guesses - 1
+            near[is_gap] = False
+            near[:, -1] = is_gap
         return near
+
+    @property
+    def of_values(self) -> Grid:
+        """The guesses but for that the value is missing."""
+        if not self.has_gap:
+            return self
+        return replace(
+            self,
+            values=self.values[:, :-1],
+            truth=np.minimum(self.truth, self.n_guesses - 2),
+            present=self.present[:, :-1],
+            log_widths=None if self.log_widths is None else self.log_widths[:, :-1],
+            has_gap=False,
+        )
 
     @cached_property
     def is_pointed(self) -> bool:
