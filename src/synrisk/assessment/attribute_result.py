@@ -482,7 +482,7 @@ class AttributeRisk:
         grid = self._grids[axis]
         truth = grid.values[np.arange(len(grid.values)), grid.truth][:, None]
         within = np.abs(truth) * radius / 100.0 if percent else np.full(truth.shape, float(radius))
-        near = np.abs(grid.values - truth) <= within * (1.0 + 1e-12)
+        near = grid.apart_from_gap(np.abs(grid.values - truth) <= within * (1.0 + 1e-12))
         total = np.where(near & grid.present, self._result.marginals[axis], 0.0).sum(axis=1)
         return pd.Series(total, index=self._labels.records, name=f"probability_within_{variable}")
 

@@ -46,9 +46,9 @@ from synrisk.risk.estimators.estimate import Estimator, Finding
 from synrisk.risk.estimators.paper import Paired
 from synrisk.risk.evaluation import Evaluation
 from synrisk.risk.grid_size import WIDE, check_size, is_evaluated_jointly
-from synrisk.risk.guesses import Grid, lay_out
+from synrisk.risk.guesses import Grid
 from synrisk.risk.intruder_prior import Prior, Table
-from synrisk.risk.question import Question, QuestionName
+from synrisk.risk.question import Question, QuestionName, lay_out_all, widths
 from synrisk.risk.release_checks import check_release
 from synrisk.synthesis.leaks import refuse_leaks
 from synrisk.synthesis.relations import Relation
@@ -336,7 +336,7 @@ def _prepare(asked: _Asked, synthetic: Any, stacked: Any, n_draws: int | None) -
     near = refuse_leaks(synthesizer.confidential, release, synthesizer.memory)
     given_stacks = () if stacked is None else _stacks(synthesizer, stacked, len(release), n_draws)
     laid = asked.question.targets(synthesizer, positions, len(release))
-    shape = tuple(strategy.width(target) for strategy, target in laid)
+    shape = widths(synthesizer, laid)
     is_joint = asked.axes is None and (
         asked.needs_joint
         or asked.keeping != "auto"
@@ -351,7 +351,7 @@ def _prepare(asked: _Asked, synthetic: Any, stacked: Any, n_draws: int | None) -
         is_joint=is_joint,
         may_be_split=not asked.needs_joint,
     )
-    grids = tuple(lay_out(strategy, target) for strategy, target in laid)
+    grids = lay_out_all(synthesizer, positions, laid)
     prior = asked.question.prior.check(grids, positions, synthesizer.n_records)
     return _Prepared(release, given_stacks, grids, prior, near, is_joint)
 

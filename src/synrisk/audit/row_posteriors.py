@@ -180,6 +180,16 @@ def _needed(synthesizer: Synthesizer, radius: Mapping[str, Radius]) -> tuple[Mod
     for model in reversed(synthesizer.models):
         if model.response in names:
             names |= set(model.regression.parsed.predictors)
+    gapped = [
+        model.response
+        for model in synthesizer.models
+        if model.response in names and model.regression.distribution.gap_code is not None
+    ]
+    if gapped:
+        raise OptionError(
+            f"The missing values of {listed(gapped)} are modelled, and whose row is whose is not "
+            "known by such models yet. Leave synthesizer= out to count rows that match."
+        )
     return tuple(model for model in synthesizer.models if model.response in names)
 
 

@@ -7,6 +7,7 @@ Numeric variables become float64, factors int64 codes into their levels.
 from __future__ import annotations
 
 import contextlib
+import math
 import numbers
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -24,6 +25,7 @@ from synrisk.base.errors import (
     OptionError,
     SynriskError,
     counted,
+    got,
     listed,
     nearest,
     one_of,
@@ -33,11 +35,16 @@ from synrisk.base.messages import either, place_of, setting
 Label: TypeAlias = Hashable
 # One array a variable: float64 values of a numeric one, int64 codes of a factor.
 Columns: TypeAlias = Mapping[str, npt.NDArray[Any]]
-Missing: TypeAlias = Literal["error", "drop", "level"]
+# What is done about missing values; of a column, or of all.
+MissingOfAll: TypeAlias = Literal["error", "drop", "level"]
+MissingOfOne: TypeAlias = Literal["error", "drop", "level", "model"]
+Missing: TypeAlias = MissingOfAll | Mapping[str, MissingOfOne]
 Types: TypeAlias = Mapping[str, str | Sequence[Label] | tuple[float, float]]
 
 MISSING_LABEL = "(missing)"
-MISSING_POLICIES: tuple[Missing, ...] = get_args(Missing)
+MISSING_POLICIES: tuple[MissingOfAll, ...] = get_args(MissingOfAll)
+MISSING_BY_COLUMN: tuple[MissingOfOne, ...] = get_args(MissingOfOne)
+_BELOW = (math.sqrt(5.0) - 1.0) / 2.0  # of the span, below the smallest: no value of a grid
 _ABSENT, _UNKNOWN = -1, -2  # codes of a missing value and of a value that is not a level
 _CATEGORY_WORDS = ("category", "categorical", "factor")
 _NUMBER_WORDS = ("numeric", "number", "continuous", "count", "float", "int")
@@ -56,10 +63,13 @@ class Numeric:
     ----------
     bounds
         The smallest and the largest value that somebody declared possible, without the data.
+    gap
+        Where missing values are modelled, the number that stands for one: no value equals it.
     """
 
     name: str
     bounds: tuple[float, float] | None = field(default=None, compare=False)
+    gap: float | None = field(default=None, compare=False)
 
     def encode(self, values: pd.Series[Any], what: str, error: type[SynriskError]) -> FloatArray:
         """Return the values as float64, missing ones as NaN; they must be finite."""
@@ -70,7 +80,14 @@ class Numeric:
                 f"{what}: column {self.name!r} holds "
                 f"{counted(n_infinite, 'infinite value')}; finite numbers are needed."
             )
-        return numbers64
+        if self.gap is None:
+            return numbers64
+        if (numbers64 == self.gap).any():
+            raise error(
+                f"{what}: column {self.name!r} holds the number that stands for missing values "
+                "here; change these values a little."
+            )
+        return np.where(np.isnan(numbers64), self.gap, numbers64)
 
     def numbers(self, values: pd.Series[Any], what: str, error: type[SynriskError]) -> FloatArray:
         """Return the values as float64, missing ones as NaN; raise if some are no numbers."""
@@ -86,8 +103,12 @@ class Numeric:
         return numbers64
 
     def decode(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return what a user sees for encoded `values`: the numbers themselves."""
-        return values
+        """Return what a user sees for encoded `values`: the numbers themselves, NaN for a gap."""
+        return values if self.gap is None else np.where(values == self.gap, np.nan, values)
+
+    def there(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the encoded `values` that are not missing."""
+        return values if self.gap is None else values[values != self.gap]
 
     def _about_text(self, n_text: int, n_known: int) -> str:
         """Say what to do about text among numbers; a few of them make no category."""
@@ -155,6 +176,10 @@ class Factor:
         labels = np.empty(len(self.levels), dtype=object)
         labels[:] = self.levels
         return labels[values.astype(np.int64)]
+
+    def there(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the encoded `values`: missing is a level, if it may be."""
+        return values
 
 
 Variable: TypeAlias = Numeric | Factor
@@ -283,15 +308,37 @@ class Schema:
         """Settle the variables `names`; those in `factors` are factors by their model."""
         check_types(types, frame)
         types = dict(types or {})
-        one_of("missing", missing, MISSING_POLICIES)
+        check_missing(missing, frame)
         forced = set(factors)
         return cls(
             {
-                name: _settle(frame[name], types.get(name), name in forced, missing)
+                name: _settle(
+                    frame[name], types.get(name), name in forced, missing_of(missing, name)
+                )
                 for name in names
             },
             missing,
         )
+
+    def missing_of(self, name: str) -> MissingOfOne:
+        """Return what is done about missing values of a column."""
+        return missing_of(self.missing, name)
+
+    def dropping_gaps(self) -> Schema:
+        """Return the schema that leaves rows out in place of modelling which are missing."""
+        gapped = [
+            name
+            for name, v in self.variables.items()
+            if isinstance(v, Numeric) and v.gap is not None
+        ]
+        if isinstance(self.missing, str) or not gapped:
+            return self
+        variables = {
+            name: replace(v, gap=None) if isinstance(v, Numeric) else v
+            for name, v in self.variables.items()
+        }
+        dropped: dict[str, MissingOfOne] = dict.fromkeys(gapped, "drop")
+        return Schema(variables, {**self.missing, **dropped})
 
     def to_json(self) -> dict[str, Any]:
         """Return the schema as JSON has it."""
@@ -300,10 +347,12 @@ class Schema:
              "declared": variable.declared,
              "stated": [label_to_json(v) for v in variable.stated]}
             if isinstance(variable, Factor)
-            else {"name": name, "bounds": variable.bounds and list(variable.bounds)}
+            else {"name": name, "bounds": variable.bounds and list(variable.bounds),
+                  "gap": variable.gap}
             for name, variable in self.variables.items()
         ]  # fmt: skip
-        return {"variables": variables, "missing": self.missing}
+        missing = self.missing if isinstance(self.missing, str) else dict(self.missing)
+        return {"variables": variables, "missing": missing}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Schema:
@@ -317,7 +366,12 @@ class Schema:
                 variables[name] = Factor(name, levels, bool(entry["declared"]), stated)
             else:
                 bounds = entry.get("bounds")
-                variables[name] = Numeric(name, bounds and (float(bounds[0]), float(bounds[1])))
+                gap = entry.get("gap")
+                variables[name] = Numeric(
+                    name,
+                    bounds and (float(bounds[0]), float(bounds[1])),
+                    None if gap is None else float(gap),
+                )
         return cls(variables, stored["missing"])
 
     def encode(
@@ -349,8 +403,12 @@ class Schema:
             name: np.isnan(column) if column.dtype.kind == "f" else column == _ABSENT
             for name, column in columns.items()
         }
-        gaps = {name: int(rows.sum()) for name, rows in absent.items() if rows.any()}
-        if gaps and self.missing != "drop":
+        gaps = {
+            name: int(rows.sum())
+            for name, rows in absent.items()
+            if rows.any() and self.missing_of(name) != "drop"
+        }
+        if gaps:
             found = listed(f"{name} ({n:,})" for name, n in gaps.items())
             raise error(f"{what}: missing values in {found}. {self._about_gaps(gaps)}")
         complete = np.ones(len(frame), dtype=bool)
@@ -364,9 +422,19 @@ class Schema:
         """Say what to do about missing values of the columns `names`."""
         drop, level = setting("missing", "drop"), setting("missing", "level")
         if self.missing != "level":
+            by_column = either(
+                "missing={'Income': 'model'}", '[data] missing = { Income = "model" }'
+            )
+            if isinstance(self.missing, Mapping):
+                allowed = listed(f"'{one}'" for one in MISSING_BY_COLUMN)
+                return (
+                    f"Impute them, or say what to do about each column, such as {by_column}: "
+                    f"{allowed}."
+                )
             return (
                 f"Impute them, or use {drop} to leave those records out, or {level} to make a "
-                "level of them (factors only)."
+                f"level of them (factors only), or {by_column} to model which numbers of a "
+                "column are missing."
             )
         if all(isinstance(self.variables[name], Factor) for name in names):
             return (
@@ -376,6 +444,33 @@ class Schema:
         return (
             f"{level} makes a level of them for factors only; impute these columns, or use {drop}."
         )
+
+
+def check_missing(missing: Any, frame: pd.DataFrame) -> None:
+    """Raise where ``missing=`` is neither a way for all columns nor one for some by name."""
+    if not isinstance(missing, Mapping):
+        one_of("missing", missing, MISSING_POLICIES)
+        return
+    for name, one in missing.items():
+        if name not in frame.columns:
+            raise OptionError(
+                f"missing= names {got(name)}, which is no column.{nearest(name, frame.columns)}",
+                about=place_of("missing"),
+            )
+        one_of(f"missing= of {name!r}", one, MISSING_BY_COLUMN)
+
+
+def missing_of(missing: Missing, name: str) -> MissingOfOne:
+    """Return what is done about missing values of a column: an error where nobody said."""
+    return missing if isinstance(missing, str) else missing.get(name, "error")
+
+
+def columns_where_there(columns: Columns, variable: Variable) -> Columns:
+    """Return the rows in which a variable is not missing, where missing values are modelled."""
+    if isinstance(variable, Factor) or variable.gap is None:
+        return columns
+    there = columns[variable.name] != variable.gap
+    return {name: values[there] for name, values in columns.items()}
 
 
 def label_to_json(label: Label) -> list[Any]:
@@ -498,7 +593,33 @@ def _is_label(value: object) -> bool:
 
 
 def _settle(
-    values: pd.Series[Any], declared: str | Sequence[Label] | None, forced: bool, missing: Missing
+    values: pd.Series[Any],
+    declared: str | Sequence[Label] | None,
+    forced: bool,
+    missing: MissingOfOne,
+) -> Variable:
+    variable = _settled(values, declared, forced, missing)
+    if missing != "model":
+        return variable
+    if isinstance(variable, Factor):
+        raise OptionError(
+            f"missing= of {variable.name!r} is 'model', which is for numbers; of a factor 'level' "
+            "makes missing a level, which its model then has too.",
+            about=place_of("missing"),
+        )
+    found = variable.numbers(values, _CONFIDENTIAL, DataError)
+    found = found[np.isfinite(found)]
+    if len(found) == len(values) or not len(found):
+        return variable
+    span = float(np.ptp(found)) or max(1.0, abs(float(found[0])))
+    return replace(variable, gap=float(found.min()) - _BELOW * span)
+
+
+def _settled(
+    values: pd.Series[Any],
+    declared: str | Sequence[Label] | None,
+    forced: bool,
+    missing: MissingOfOne,
 ) -> Variable:
     name = str(values.name)
     if is_range(declared) and declared is not None:
@@ -572,7 +693,7 @@ def _observed_levels(values: pd.Series[Any]) -> tuple[Label, ...]:
     return tuple(sorted(observed))
 
 
-def _with_missing_level(factor: Factor, values: pd.Series[Any], missing: Missing) -> Factor:
+def _with_missing_level(factor: Factor, values: pd.Series[Any], missing: MissingOfOne) -> Factor:
     if bool((values.astype(object) == MISSING_LABEL).any()):
         raise DataError(
             f"Column {factor.name!r} holds the text {MISSING_LABEL!r}, which stands for missing "

@@ -197,7 +197,8 @@ class FrozenRegression:
         """Return where the search for the mode begins."""
         start = np.zeros((self.n_predictors, self.n_columns))
         if self.standardisation.intercept is not None:
-            start[:, self.standardisation.intercept] = self.scales.centre
+            n_own = self.n_predictors - len(self.family.further_predictors)
+            start[:n_own, self.standardisation.intercept] = self.scales.centre
         means = [own.default_mean(self.scales.spread) for own in self.family.auxiliary]
         return np.concatenate([start.ravel(), np.array([math.log(mean) for mean in means])])
 

@@ -44,6 +44,7 @@ def resolve_priors(
     auxiliary: Sequence[Auxiliary],
     scales: Scales,
     what: str,
+    n_further: int = 0,
 ) -> tuple[Normal | Exponential, ...] | Conjugate:
     """Return the prior of every parameter, scaled, or the conjugate one.
 
@@ -61,18 +62,25 @@ def resolve_priors(
         What the defaults are scaled by.
     what
         The regression, for messages.
+    n_further
+        How many linear predictors, the last ones, are not measured as the response is.
     """
     if isinstance(spec, Conjugate) or spec == "conjugate":
         return spec if isinstance(spec, Conjugate) else Conjugate()
-    n_predictors = len(names) // len(columns)
-    defaults = [
-        _coefficient_prior(spec, column, float(spread), scales)
-        for column, spread in zip(columns, scales.columns, strict=True)
-    ]
-    priors: list[Normal | Exponential] = [*defaults * n_predictors]
+    n_predictors = len(names) // len(columns) - n_further
+    on_link_scale = Scales(0.0, 1.0, scales.columns)
+    defaults, further = (
+        [
+            _coefficient_prior(spec, column, float(spread), own)
+            for column, spread in zip(columns, scales.columns, strict=True)
+        ]
+        for own in (scales, on_link_scale)
+    )
+    priors: list[Normal | Exponential] = [*defaults * n_predictors, *further * n_further]
     priors += [Exponential(1.0 / own.default_mean(scales.spread)) for own in auxiliary]
     if isinstance(spec, Mapping):
-        _put_named(spec, priors, columns, names, auxiliary, what)
+        n_own = n_predictors * len(columns)
+        _put_named(spec, priors, columns, names, auxiliary, what, n_own)
     return tuple(priors)
 
 
@@ -83,10 +91,13 @@ def _put_named(
     names: Sequence[str],
     auxiliary: Sequence[Auxiliary],
     what: str,
+    n_own: int,
 ) -> None:
     """Put the priors that are given by name in the places of their parameters."""
-    # A column's name stands for all its coefficients, "level:column" for one.
-    known = [{name, str(columns[k % len(columns)])} for k, name in enumerate(names)]
+    # A column's name stands for all its coefficients but those of further predictors (being
+    # missing), "level:column" for one.
+    known = [{name, str(columns[k % len(columns)])} for k, name in enumerate(names[:n_own])]
+    known += [{name} for name in names[n_own:]]
     known += [{own.name} for own in auxiliary]
     general = {str(column) for column in columns}
     for name in sorted(spec, key=lambda name: name not in general):  # the specific ones last

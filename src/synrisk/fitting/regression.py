@@ -185,6 +185,9 @@ def fit_regression(
     if family.identity_link:
         centre = standardisation.intercept is not None
         refuse_certain_response(standardised[counting], y[counting], what, centre=centre)
+    elif family.residual_sd(np.ones(len(family.auxiliary))) is not None and np.isnan(y).any():
+        there, centre = counting & ~np.isnan(y), standardisation.intercept is not None
+        refuse_certain_response(standardised[there], y[there], what, centre=centre)
     names = parameter_names(design, family, variable)
     frozen = _freeze(regression, design, variable, y, standardisation, prior, engine)
     # An exact sigma is drawn by its inverse CDF, from u.
@@ -244,7 +247,13 @@ def _freeze(
     scales = _scales(family, y, standardisation)
     coefficients = names[: len(names) - len(family.auxiliary)]
     priors = resolve_priors(
-        prior, design.columns, coefficients, family.auxiliary, scales, regression.title
+        prior,
+        design.columns,
+        coefficients,
+        family.auxiliary,
+        scales,
+        regression.title,
+        len(family.further_predictors),
     )
     own = _engine(engine, priors, regression)
     n_predictors = family.n_predictors(variable)

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, TypeAlias
 
 import formulaic
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from synrisk.base.arrays import FloatArray, IntArray
@@ -25,6 +27,7 @@ from synrisk.models.formula import expressions
 from synrisk.models.formula.expressions import Call, Column, Expression
 from synrisk.models.formula.parser import Formula
 
+_MOST_GROUPS = 2_000  # levels with coefficients of their own
 _SAME = 1e-12  # relative difference allowed between a row encoded alone and among others
 
 
@@ -55,17 +58,23 @@ class Part:
 
 @dataclass(frozen=True)
 class DesignColumn:
-    """A column of the design: the product of its parts; without parts the intercept."""
+    """A column of the design: the product of its parts; without parts the intercept.
+
+    Of a group-level term it is that for the rows of one level, `group`, and 0 for the others.
+    """
 
     parts: tuple[Part, ...]
+    group: Part | None = None
 
     def __str__(self) -> str:
-        return ":".join(str(part) for part in self.parts) or "Intercept"
+        text = ":".join(str(part) for part in self.parts)
+        return text or "Intercept" if self.group is None else f"{text or '1'}|{self.group}"
 
     @property
     def public(self) -> str:
         """The name without levels that were read off the data."""
-        return ":".join(part.public for part in self.parts) or "Intercept"
+        text = ":".join(part.public for part in self.parts)
+        return text or "Intercept" if self.group is None else f"{text or '1'}|{self.group.public}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -100,10 +109,149 @@ class DesignTerm:
 
 
 @dataclass(frozen=True, repr=False)
+class GroupLevelTerm:
+    """A term with coefficients of its own for each level of a column that occurs.
+
+    Its columns are those of the term for every level, and 0 in the rows of other levels.
+
+    Attributes
+    ----------
+    grouping
+        The column whose levels have coefficients.
+    levels
+        Its codes or numbers that occur in the confidential data, sorted.
+    inner
+        The term.
+    columns
+        Level by level.
+    """
+
+    grouping: str
+    levels: npt.NDArray[Any]
+    inner: DesignTerm
+    columns: tuple[DesignColumn, ...]
+    is_product: ClassVar[bool] = False
+
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        return f"({'1' if self.inner.label == 'Intercept' else self.inner.label} | {self.grouping})"
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The columns that it mentions."""
+        return tuple(dict.fromkeys((*self.inner.variables, self.grouping)))
+
+    def evaluate(
+        self, rows: Columns, n_rows: int, what: str, error: type[SynriskError]
+    ) -> FloatArray:
+        """Return this term's columns for `rows`, shape ``(n_rows, n_columns)``."""
+        found = rows[self.grouping]
+        place = np.minimum(np.searchsorted(self.levels, found), len(self.levels) - 1)
+        n_unknown = int((self.levels[place] != found).sum())
+        if n_unknown:
+            raise error(
+                f"{what}: {counted(n_unknown, 'row has', 'rows have')} a level of "
+                f"{self.grouping!r} that no record of the confidential data has, so "
+                f"{self.label} has no coefficients for it. Leave such levels out of the release "
+                "and of the guesses, or merge them in the data."
+            )
+        values = self.inner.evaluate(rows, n_rows, what, error)
+        by_level = np.zeros((n_rows, len(self.levels), values.shape[1]))
+        by_level[np.arange(n_rows), place] = values
+        return by_level.reshape(n_rows, -1)
+
+
+@dataclass(frozen=True, repr=False)
+class GappedTerm:
+    """A term of columns with gaps: 0 in rows where one of them is missing.
+
+    Attributes
+    ----------
+    inner
+        The term.
+    gaps
+        By column with gaps, the number that stands for one.
+    anywhere
+        By such a column a value at which the term can be computed.
+    """
+
+    inner: DesignTerm
+    gaps: Mapping[str, float]
+    anywhere: Mapping[str, float]
+    is_product: ClassVar[bool] = False
+
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        return self.inner.label
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The columns that it mentions."""
+        return self.inner.variables
+
+    @property
+    def columns(self) -> tuple[DesignColumn, ...]:
+        """Those of the term."""
+        return self.inner.columns
+
+    def evaluate(
+        self, rows: Columns, n_rows: int, what: str, error: type[SynriskError]
+    ) -> FloatArray:
+        """Return this term's columns for `rows`, shape ``(n_rows, n_columns)``."""
+        missing = np.zeros(n_rows, dtype=bool)
+        filled = dict(rows)
+        for name, gap in self.gaps.items():
+            absent = rows[name] == gap
+            filled[name] = np.where(absent, self.anywhere[name], rows[name])
+            missing |= absent
+        values = self.inner.evaluate(filled, n_rows, what, error)
+        return np.where(missing[:, None], 0.0, values)
+
+
+@dataclass(frozen=True, repr=False)
+class IsMissing:
+    """A column that is 1 in rows where another one is missing, and 0 elsewhere."""
+
+    name: str
+    gap: float
+    is_product: ClassVar[bool] = False
+
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        return f"missing({self.name})"
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The column that it is about."""
+        return (self.name,)
+
+    @property
+    def columns(self) -> tuple[DesignColumn, ...]:
+        """Its one column."""
+        return (DesignColumn((Part(Call("missing", Column(self.name))),)),)
+
+    def evaluate(
+        self,
+        rows: Columns,
+        n_rows: int,  # noqa: ARG002
+        what: str,  # noqa: ARG002
+        error: type[SynriskError],  # noqa: ARG002
+    ) -> FloatArray:
+        """Return this column for `rows`, shape ``(n_rows, 1)``."""
+        return np.asarray(rows[self.name] == self.gap, dtype=np.float64)[:, None]
+
+
+AnyTerm: TypeAlias = DesignTerm | GroupLevelTerm | GappedTerm | IsMissing
+
+
+@dataclass(frozen=True, repr=False)
 class Design:
     """The frozen design of one regression."""
 
-    terms: tuple[DesignTerm, ...]
+    terms: tuple[AnyTerm, ...]
 
     @property
     def columns(self) -> tuple[DesignColumn, ...]:
@@ -120,18 +268,111 @@ class Design:
     @classmethod
     def freeze(cls, parsed: Formula, schema: Schema, rows: Columns, n_rows: int) -> Design:
         """Freeze the encoding of `parsed` on the confidential `rows`."""
-        encoder = _Encoder.of(parsed, schema, rows)
-        terms = []
-        if parsed.intercept:
-            terms.append(DesignTerm("Intercept", (), (DesignColumn(()),), encoder, None))
-        _check_degrees(parsed, rows)
-        whole: FloatArray = np.ones((n_rows, 1 if parsed.intercept else 0))
-        if parsed.terms:
-            frozen, whole = _freeze_terms(parsed, encoder, rows)
-            terms.extend(frozen)
-        design = cls(tuple(terms))
-        _check_row_local(design, whole, parsed, rows, n_rows)
+        gaps = _gaps_of(parsed, schema)
+        if gaps:
+            return cls(tuple(_frozen_with_gaps(parsed, schema, rows, n_rows, gaps)))
+        terms, whole = _frozen(parsed, schema, rows, n_rows)
+        own: list[AnyTerm] = [*terms]
+        matrices = [whole]
+        for group in parsed.groups:
+            inside = replace(parsed, intercept=group.intercept, terms=group.terms, groups=())
+            slopes, of_slopes = _frozen(inside, schema, rows, n_rows)
+            levels, parts = _group_levels(group.grouping, schema, rows)
+            for term in slopes:
+                columns = tuple(
+                    DesignColumn(column.parts, part) for part in parts for column in term.columns
+                )
+                own.append(GroupLevelTerm(group.grouping, levels, term, columns))
+            matrices += _matrices_by_level(slopes, of_slopes, rows[group.grouping], levels)
+        design = cls(tuple(own))
+        _check_row_local(design, np.concatenate(matrices, axis=1), parsed, rows, n_rows)
         return design
+
+
+def _gaps_of(parsed: Formula, schema: Schema) -> dict[str, float]:
+    """Return the predictors whose missing values are modelled, with what stands for one."""
+    found = {}
+    for name in parsed.predictors:
+        variable = schema.variables[name]
+        if not isinstance(variable, Factor) and variable.gap is not None:
+            found[name] = variable.gap
+    return found
+
+
+def _frozen_with_gaps(
+    parsed: Formula, schema: Schema, rows: Columns, n_rows: int, gaps: Mapping[str, float]
+) -> list[AnyTerm]:
+    """Return terms that are 0 where a predictor is missing, and a column beside for that."""
+    if parsed.groups:
+        raise FormulaError(
+            f"Formula {parsed.text!r}: group-level terms cannot stand beside predictors whose "
+            "missing values are modelled."
+        )
+    for name in gaps:
+        as_factor = (expressions.as_factor(node) == name for term in parsed.terms for node in term)
+        if any(as_factor):
+            raise FormulaError(
+                f"Formula {parsed.text!r}: missing values of {name!r} are modelled; it can be a "
+                "number in a formula, not C() of one."
+            )
+    there = {name: ~(rows[name] == gap) for name, gap in gaps.items()}
+    anywhere = {name: float(np.median(rows[name][known])) for name, known in there.items()}
+    filled = dict(rows)
+    for name, known in there.items():
+        filled[name] = np.where(known, rows[name], anywhere[name])
+    inner, whole = _frozen(parsed, schema, filled, n_rows)
+    _check_row_local(Design(tuple(inner)), whole, parsed, filled, n_rows)
+    terms: list[AnyTerm] = []
+    for term in inner:
+        own = {name: gap for name, gap in gaps.items() if name in term.variables}
+        terms.append(GappedTerm(term, own, anywhere) if own else term)
+    return [*terms, *(IsMissing(name, gap) for name, gap in gaps.items())]
+
+
+def _frozen(
+    parsed: Formula, schema: Schema, rows: Columns, n_rows: int
+) -> tuple[list[DesignTerm], FloatArray]:
+    """Return the terms without groups, and their columns for all rows."""
+    encoder = _Encoder.of(parsed, schema, rows)
+    terms = []
+    if parsed.intercept:
+        terms.append(DesignTerm("Intercept", (), (DesignColumn(()),), encoder, None))
+    _check_degrees(parsed, rows)
+    whole: FloatArray = np.ones((n_rows, 1 if parsed.intercept else 0))
+    if parsed.terms:
+        frozen, whole = _freeze_terms(parsed, encoder, rows)
+        terms.extend(frozen)
+    return terms, whole
+
+
+def _group_levels(
+    name: str, schema: Schema, rows: Columns
+) -> tuple[npt.NDArray[Any], tuple[Part, ...]]:
+    """Return the codes or numbers of a grouping column that occur, and what they are called."""
+    variable, levels = schema.variables[name], np.unique(rows[name])
+    if len(levels) > _MOST_GROUPS:
+        raise FormulaError(
+            f"The grouping column {name!r} has {len(levels):,} levels; at most {_MOST_GROUPS:,} "
+            "can have coefficients of their own."
+        )
+    if isinstance(variable, Factor):
+        labels: list[Label] = [variable.levels[code] for code in levels]
+    else:
+        labels = [int(v) if v.is_integer() else v for v in levels.tolist()]
+    shown = isinstance(variable, Factor) and variable.declared
+    return levels, tuple(Part(Column(name), level=label, shows_level=shown) for label in labels)
+
+
+def _matrices_by_level(
+    slopes: Sequence[DesignTerm], whole: FloatArray, found: npt.NDArray[Any], levels: Any
+) -> list[FloatArray]:
+    """Return, for each term, its columns of all rows times the indicators of the levels."""
+    is_level = found[:, None] == levels
+    ends = np.cumsum([0, *(len(term.columns) for term in slopes)])
+    return [
+        (is_level[:, :, None] * whole[:, None, first:last]).reshape(len(found), -1)
+        for first, last in itertools.pairwise(ends)
+    ]
 
 
 @dataclass(frozen=True, repr=False)
@@ -236,7 +477,8 @@ def _freeze_terms(
     nodes = {encoder.text(factor): factor for term in parsed.terms for factor in term}
     texts = [":".join(encoder.text(factor) for factor in term) for term in parsed.terms]
     one = "1" if parsed.intercept else "0"
-    frame = encoder.frame(rows, parsed.predictors, "The confidential data", DataError)
+    used = tuple(dict.fromkeys(n for term in parsed.terms for n in expressions.variables(term)))
+    frame = encoder.frame(rows, used, "The confidential data", DataError)
     with np.errstate(all="ignore"):
         matrix = _freeze_matrix(" + ".join([one, *texts]), frame, parsed.text)
     spec = matrix.model_spec

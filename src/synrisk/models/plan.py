@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from synrisk.base.arrays import BoolArray, FloatArray
 from synrisk.base.errors import PlanError, listed
-from synrisk.data.schema import Variable
-from synrisk.models.families import Family
+from synrisk.data.schema import Numeric, Variable
+from synrisk.models.families import Family, Gapped
 from synrisk.models.families import family as resolve_family
 from synrisk.models.formula import parser as formulas
 from synrisk.models.formula.transforms import Transform
@@ -90,7 +90,7 @@ class Regression:
                 f"{self.formula!r}: the response is transformed, which a {self.distribution.name} "
                 f"model does not take; it takes {self.distribution.wants}."
             )
-        if not parsed.intercept and not parsed.terms:
+        if not parsed.intercept and not parsed.terms and not parsed.groups:
             raise PlanError(f"{self.formula!r} has neither an intercept nor a predictor.")
         if parsed.response_is_factor and not self.distribution.makes_factor:
             raise PlanError(
@@ -123,13 +123,28 @@ class Regression:
         return f"numbers whose {self.transform.text} is finite"
 
     def given(self, variable: Variable) -> Regression:
-        """Return the regression of a response whose levels are known."""
+        """Return the regression of a response whose levels, and whose gaps, are known."""
         known = self.distribution.given(variable)
+        if isinstance(variable, Numeric) and variable.gap is not None and known.gap_code is None:
+            known = Gapped(known, variable.gap)
         return self if known is self.distribution else replace(self, family=known)
 
     def on_model_scale(self, values: npt.NDArray[Any]) -> FloatArray:
-        """Return values of the response as the model's density takes them."""
-        return self.transform.apply(np.asarray(values, dtype=np.float64))
+        """Return values of the response as the model's density takes them, NaN where missing."""
+        own = np.asarray(values, dtype=np.float64)
+        gap = self.distribution.gap_code
+        return self.transform.apply(own if gap is None else np.where(own == gap, np.nan, own))
+
+    def from_model_scale(self, values: FloatArray) -> FloatArray:
+        """Return the variable's own values, the number that stands for a missing one where NaN."""
+        own, gap = np.asarray(self.transform.inverse(values)), self.distribution.gap_code
+        return own if gap is None else np.where(np.isnan(values), gap, own)
+
+    @property
+    def of_values(self) -> Regression:
+        """The regression of the values that are there, where some are missing."""
+        family = self.distribution
+        return replace(self, family=family.inner) if isinstance(family, Gapped) else self
 
     def supports(self, values: npt.NDArray[Any], variable: Variable) -> BoolArray:
         """Tell for each value of the response whether the model can give it."""

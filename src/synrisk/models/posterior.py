@@ -97,4 +97,5 @@ def parameter_names(
         hidden = public and not response.declared
         levels = ["*" if hidden else response.levels[code] for code in codes]
         columns = [f"{level}:{column}" for level in levels for column in columns]
-    return (*columns, *family.auxiliary_names)
+    further = [f"{word}:{name}" for word in family.further_predictors for name in columns]
+    return (*columns, *further, *family.auxiliary_names)

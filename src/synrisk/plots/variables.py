@@ -39,6 +39,7 @@ def draw_difference(ax: Axes, drawn: Drawn, axis: int) -> None:
     """Draw |best guess − truth| of one variable."""
     family, name = drawn.labels.families[axis], text(drawn.labels.names[axis])
     off = drawn.difference(axis)
+    off = off[~np.isnan(off)]  # between a value and none there is no distance
     n = f"n = {counted(len(off), 'record')}"
     if not family.is_ordered:
         shares = [float((off == 0).mean()), float((off != 0).mean())]
@@ -82,7 +83,8 @@ def draw_distribution(
     """Draw one variable's confidential and synthetic distributions."""
     name = drawn.labels.names[axis]
     variable, family = drawn.labels.variables[axis], drawn.labels.families[axis]
-    own = drawn.evaluation.synthesizer.columns[name]
+    own = variable.there(drawn.evaluation.synthesizer.columns[name])
+    datasets = [variable.there(values) for values in datasets]
     sizes = {len(values) for values in datasets}
     rows = f"{min(sizes):,}" if len(sizes) == 1 else f"{min(sizes):,} to {max(sizes):,}"
     caption(

@@ -252,7 +252,7 @@ def _prior(prior: Prior) -> str:
 def _guesses(source: Source, axis: int) -> dict[str, Any]:
     """Return how one variable's guesses are laid out, in its own units."""
     drawn = source.drawn
-    grid, name = drawn.grids[axis], drawn.labels.names[axis]
+    grid, name = drawn.grids[axis].of_values, drawn.labels.names[axis]
     if drawn.is_of_range(axis):  # its guesses are nodes of an integral
         return {"variable": name, "n_guesses": None, "lines": _of_range(source, axis)}
     per_record = grid.present.sum(axis=1)
@@ -270,7 +270,7 @@ def _guesses(source: Source, axis: int) -> dict[str, Any]:
 def _of_range(source: Source, axis: int) -> list[str]:
     """Return which values are considered, and how near to the truth counts as learnt."""
     drawn = source.drawn
-    grid = drawn.grids[axis]
+    grid = drawn.grids[axis].of_values
     every = "Every value in a range"
     if drawn.labels.families[axis].is_continuous and grid.log_widths is None:
         every = "The few values that the variable takes"
@@ -289,7 +289,7 @@ def learnt(source: Source, axis: int) -> str:
 def _reach(source: Source, axis: int) -> list[str]:
     """Return how far guesses go, on the variable's own scale and on others that it stands for."""
     drawn = source.drawn
-    grid, name = drawn.grids[axis], drawn.labels.names[axis]
+    grid, name = drawn.grids[axis].of_values, drawn.labels.names[axis]
     truth = grid.values[np.arange(len(grid.values)), grid.truth]
     low = np.where(grid.present, grid.values, np.inf).min(axis=1)
     high = np.where(grid.present, grid.values, -np.inf).max(axis=1)

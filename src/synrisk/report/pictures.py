@@ -44,14 +44,14 @@ def pictures_of_release(drawn: Drawn, release: Sequence[Released]) -> list[dict[
     """Return pictures of the synthesized variables in which nothing but the release is."""
     made = []
     for axis, name in enumerate(drawn.labels.names[:MOST_VARIABLES]):
-        values = np.concatenate([dataset.columns[name] for dataset in release])
+        variable = drawn.labels.variables[axis]
+        values = variable.there(np.concatenate([dataset.columns[name] for dataset in release]))
         common = {
             "title": f"Synthetic values: {name}",
             "caption": _OF_RELEASE,
             "x": f"{name}, in its own units",
             "line": None,
         }
-        variable = drawn.labels.variables[axis]
         if isinstance(variable, Factor):
             there = np.unique(values)
             made.append(
@@ -180,6 +180,7 @@ def _ranks(numbers: Numbers, said: str) -> dict[str, Any]:
 def _difference(drawn: Drawn, axis: int) -> dict[str, Any]:
     name, family = drawn.labels.names[axis], drawn.labels.families[axis]
     off = drawn.difference(axis)
+    off = off[~np.isnan(off)]  # between a value and none there is no distance
     common = {
         "title": f"How far the best guess is off: {name}",
         "y": "density of records",
@@ -222,8 +223,8 @@ def _histogram(drawn: Drawn, axis: int, values: FloatArray) -> dict[str, Any]:
 
 def _distribution(drawn: Drawn, axis: int, release: Sequence[Released]) -> dict[str, Any]:
     name, variable = drawn.labels.names[axis], drawn.labels.variables[axis]
-    own = drawn.evaluation.synthesizer.columns[name]
-    datasets = [dataset.columns[name] for dataset in release]
+    own = variable.there(drawn.evaluation.synthesizer.columns[name])
+    datasets = [variable.there(dataset.columns[name]) for dataset in release]
     common = {
         "title": f"Confidential and synthetic values: {name}",
         "caption": _CLOSENESS,

@@ -13,7 +13,7 @@ from synrisk.base.arrays import BoolArray, FloatArray, IntArray
 from synrisk.base.errors import GuessError
 from synrisk.core.likelihood import ModelBlock, TermValues, flatten_terms
 from synrisk.data.schema import Columns
-from synrisk.models.design import DesignTerm
+from synrisk.models.design import AnyTerm
 from synrisk.models.plan import Plan, Regression
 from synrisk.risk.guesses import Grid
 from synrisk.risk.intruder_prior import Prior
@@ -99,7 +99,7 @@ class RegressionEncoder:
     own: int
     parents: tuple[int, ...]
     regression: Regression
-    terms: tuple[DesignTerm, ...]
+    terms: tuple[AnyTerm, ...]
     synthesized: tuple[str, ...]
 
     @classmethod
@@ -133,14 +133,18 @@ class RegressionEncoder:
         distribution, grid = self.regression.distribution, records.grids[self.own]
         measure = distribution.log_base(block.guesses)
         if grid.log_widths is not None:  # on the model's scale
-            return np.asarray(measure + grid.log_widths)
+            return _without_gap(measure + grid.log_widths, grid)
         measure = measure + self.regression.transform.log_derivative(grid.values)
         if distribution.is_continuous:
-            measure = measure + np.log(_widths(grid.values, grid.present))
-        return measure
+            present = grid.present
+            if grid.has_gap:
+                present = np.array(present)
+                present[:, -1] = False
+            measure = measure + np.log(_widths(grid.values, present))
+        return _without_gap(measure, grid)
 
     def _term_values(
-        self, term: DesignTerm, records: RecordBlock, sizes: tuple[int, ...]
+        self, term: AnyTerm, records: RecordBlock, sizes: tuple[int, ...]
     ) -> TermValues:
         """Evaluate a term with the guesses of the synthesized variables that it mentions."""
         axis_of = {name: axis for axis, name in enumerate(self.synthesized)}
@@ -160,6 +164,13 @@ class RegressionEncoder:
         what = f"Guesses for {guessed}" if axes else "The confidential data"
         matrix = term.evaluate(varied, math.prod(shape), what, GuessError)
         return TermValues(axes, matrix.reshape(*shape, -1))
+
+
+def _without_gap(measure: FloatArray, grid: Grid) -> FloatArray:
+    """Return logs of measures, 0 where a guess is that the value is missing: a probability."""
+    if not grid.has_gap:
+        return measure
+    return np.where(np.arange(grid.n_guesses) == grid.n_guesses - 1, 0.0, measure)
 
 
 def _widths(values: FloatArray, present: BoolArray) -> FloatArray:

@@ -96,8 +96,9 @@ def _counts(synthesizer: Synthesizer, dataset: Released) -> Iterator[tuple[str, 
             continue
         eta, auxiliary = model.mean_predictors(synthesizer.refits.design(model, dataset))
         given = np.broadcast_to(auxiliary, (len(eta), len(auxiliary)))
+        on_scale = model.regression.on_model_scale
         p = np.column_stack(
-            [np.exp(family.log_density(np.full(len(eta), k), eta, given)) for k in levels]
+            [np.exp(family.log_density(on_scale(np.full(len(eta), k)), eta, given)) for k in levels]
         )
         own = synthesizer.columns[name][:, None] == levels
         theirs = dataset.columns[name][:, None] == levels

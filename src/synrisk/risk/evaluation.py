@@ -158,6 +158,7 @@ class Evaluation:
             for rows, part in zip(parts, executor.map(task, blocks), strict=True):
                 result.place(rows, part)
                 on_records(rows.stop - rows.start)
+        self._settle_best(result)
         n_bad = int((~np.isfinite(result.probability)).sum())
         if n_bad:
             raise GuessError(
@@ -166,6 +167,18 @@ class Evaluation:
                 "or very large record weights). Leave them out with records=, or rescale."
             )
         return result
+
+    def _settle_best(self, result: RiskArrays) -> None:
+        """Let missing be the best guess where it is more probable than all values together."""
+        for axis, grid in enumerate(self.grids):
+            if not grid.has_gap:
+                continue
+            marginal = result.marginals[axis]
+            density = np.where(grid.present, marginal, -np.inf)[:, :-1]
+            if grid.log_widths is not None:
+                density = density * np.exp(-grid.log_widths[:, :-1])
+            best = np.where(marginal[:, -1] > 0.5, grid.n_guesses - 1, density.argmax(axis=1))
+            result.best[:, axis] = best
 
     def log_joint(self, row: int) -> FloatArray:
         """Return the log posterior of the evaluated record at `row`.
@@ -234,6 +247,7 @@ class Evaluation:
             )
             result.place(slice(row, row + 1), alone)
             on_records(1)
+        self._settle_best(result)
         return replace(self, fitted=fitted)
 
     def n_fits(self, rows: Sequence[int]) -> int:

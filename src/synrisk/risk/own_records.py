@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import chdtrc
+from scipy.special import chdtrc, expit
 
 from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.base.seeds import stream
@@ -76,6 +76,8 @@ def _of_model(
     """Return for pairs of a record and a row how probable it is that the model comes as near."""
     name, regression = model.regression.response, model.regression
     family = regression.distribution
+    if family.gap_code is not None:
+        return _or_missing(synthesizer, model, dataset, number, records, rows)
     rng = stream(0, "own records", dataset=number, variable=name)
     own = synthesizer.columns[name].astype(np.float64)
     theirs = dataset.columns[name].astype(np.float64)
@@ -108,6 +110,28 @@ def _of_model(
             u = rng.random(len(rows))
             p = np.where(theirs == own, u * agree, agree + u * (1.0 - agree))
     return _probability(p)
+
+
+def _or_missing(
+    synthesizer: Synthesizer,
+    model: Model,
+    dataset: Released,
+    number: int,
+    records: IntArray,
+    rows: IntArray,
+) -> FloatArray | None:
+    """Return the same where values may be missing: near to another gap, and to no value."""
+    name, gap = model.response, model.regression.distribution.gap_code
+    of_values = _of_model(synthesizer, model.of_values, dataset, number, records, rows)
+    if of_values is None:
+        return None
+    eta, _ = model.mean_predictors(synthesizer.refits.design(model, dataset))
+    p = expit(eta[rows, -1])
+    u = stream(0, "own gaps", dataset=number, variable=name).random(len(rows))
+    own, theirs = synthesizer.columns[name][records] == gap, dataset.columns[name][rows] == gap
+    of_gap = np.where(theirs, u * p, p + u * (1.0 - p))
+    of_value = np.where(theirs, (1.0 - p) + u * p, (1.0 - p) * of_values)
+    return _probability(np.where(own, of_gap, of_value))
 
 
 def _between(

@@ -30,6 +30,7 @@ from synrisk.risk.guesses import (
     strategies,
     tolerances,
 )
+from synrisk.risk.guesses.gaps import refuse_others, with_gap
 from synrisk.risk.intruder_prior import Prior
 from synrisk.risk.intruder_prior import prior as resolve_prior
 from synrisk.synthesis.fitted_model import Model
@@ -93,6 +94,8 @@ class Question:
         laid = []
         for k, name in enumerate(synthesizer.plan.synthesized):
             target = self._target(synthesizer, k, positions, n_datasets)
+            if _gap_of(synthesizer, name) is not None:
+                refuse_others(self.guesses[name], name)
             laid.append((for_target(self.guesses[name], target), target))
         return self._with_room(synthesizer, laid) if self.is_wide else laid
 
@@ -114,10 +117,16 @@ class Question:
         plan = synthesizer.plan
         name = plan.synthesized[k]
         values = synthesizer.columns[name].astype(np.float64)
+        truth = values[positions]
+        if _gap_of(synthesizer, name) is not None:
+            # Who has no value has guesses about the middle one; missing is a guess of its own.
+            is_gap = values == _gap_of(synthesizer, name)
+            values = values[~is_gap]
+            truth = np.where(is_gap[positions], np.sort(values)[len(values) // 2], truth)
         target = Target(
             synthesizer.schema.variables[name],
-            plan.regressions[k],
-            values[positions],
+            plan.regressions[k].of_values,
+            truth,
             values,
             positions,
             np.zeros(len(positions)),
@@ -132,8 +141,7 @@ class Question:
         self, synthesizer: Synthesizer, positions: IntArray, n_datasets: int
     ) -> tuple[Grid, ...]:
         """Return the guesses, for each variable."""
-        laid = self.targets(synthesizer, positions, n_datasets)
-        return tuple(lay_out(strategy, target) for strategy, target in laid)
+        return lay_out_all(synthesizer, positions, self.targets(synthesizer, positions, n_datasets))
 
     def is_of_range(self, name: str) -> bool:
         """Tell whether every value in a range of this variable is considered."""
@@ -206,6 +214,28 @@ class Question:
         return cls(ranges, reaches, prior, stored.get("is_wide", False) is True)
 
 
+def widths(synthesizer: Synthesizer, laid: Sequence[tuple[Guesses, Target]]) -> tuple[int, ...]:
+    """Return the number of guesses for each variable, before any is laid out."""
+    return tuple(
+        strategy.width(target) + (_gap_of(synthesizer, target.name) is not None)
+        for strategy, target in laid
+    )
+
+
+def lay_out_all(
+    synthesizer: Synthesizer, positions: IntArray, laid: Sequence[tuple[Guesses, Target]]
+) -> tuple[Grid, ...]:
+    """Return the guesses for each variable; that it is missing is one where that is modelled."""
+    found = []
+    for strategy, target in laid:
+        grid, gap = lay_out(strategy, target), _gap_of(synthesizer, target.name)
+        if gap is not None:
+            is_gap = synthesizer.columns[target.name][positions] == gap
+            grid = with_gap(grid, target.name, is_gap, gap)
+        found.append(grid)
+    return tuple(found)
+
+
 def _range(stored: Mapping[str, Any]) -> Range:
     within = stored["within"]
     return Range(stored["n"], stored["margin"], None if within is None else (within[0], within[1]))
@@ -214,7 +244,14 @@ def _range(stored: Mapping[str, Any]) -> Range:
 def _near(synthesizer: Synthesizer, name: str) -> Tolerance:
     (regression,) = [one for one in synthesizer.plan.regressions if one.response == name]
     values = synthesizer.columns[name].astype(np.float64)
+    values = values[values != _gap_of(synthesizer, name)]
     return near(values, is_whole=not regression.distribution.is_continuous)
+
+
+def _gap_of(synthesizer: Synthesizer, name: str) -> float | None:
+    """Return the number that stands for a missing value of a variable, where these are modelled."""
+    variable = synthesizer.schema.variables[name]
+    return None if isinstance(variable, Factor) else variable.gap
 
 
 def _is_narrower(own: Tolerance, usual: Tolerance) -> bool:
@@ -241,7 +278,9 @@ def _detail(synthesizer: Synthesizer, model: Model, n_datasets: int) -> float:
     def found() -> tuple[float, float]:
         design = synthesizer.refits.design(model, None)
         y = model.regression.on_model_scale(synthesizer.columns[model.response])
-        residual = y - model.mean_predictors(design)[0][:, 0]
+        eta = model.mean_predictors(design)[0][:, 0]
+        there = ~np.isnan(y)  # some may be missing
+        design, y, residual = design[there], y[there], (y - eta)[there]
         largest = max(float(np.abs(residual).max()), 1e-300)  # whose square may be no number
         sd = largest * float(np.sqrt(np.mean((residual / largest) ** 2)))
         least = max(_SMALLEST * float(np.ptp(y)), 1e-300)

@@ -216,11 +216,13 @@ def _of_values(
         for k in (k for k in _TOP if 4 * k <= n):
             yield _as_many(len(np.intersect1d(own[:k], theirs[:k])), k * k / n)
     eta, _ = model.mean_predictors(synthesizer.refits.design(model, dataset))
-    within = _binned(eta[rows, 0])
+    within_eta = _binned(eta[rows, 0])
+    gap = model.regression.distribution.gap_code
     own, theirs = synthesizer.columns[name][records], dataset.columns[name][rows]
     values, n_values = np.unique(own, return_counts=True)
     for value in values[n_values >= _LEAST_COMMON]:
         here, there = own == value, theirs == value
+        within = _binned(eta[rows, -1]) if value == gap else within_eta  # that of being missing
         if int(there.sum()) >= _LEAST_COMMON:
             size = np.bincount(within)
             a, b = (np.bincount(within, of) for of in (here, there))

@@ -156,6 +156,9 @@ def _or_unknown(values: FloatArray | None, n_records: int) -> FloatArray:
 
 def difference(family: Family, guess: FloatArray, truth: FloatArray) -> FloatArray:
     """Return |guess − truth|, or 0 and 1 where levels have no order."""
+    if family.gap_code is not None:  # a value and none are no distance apart
+        gaps = (guess == family.gap_code, truth == family.gap_code)
+        return np.where(gaps[0] != gaps[1], np.nan, np.abs(guess - truth))
     if family.is_ordered:
         return np.asarray(np.abs(guess - truth))
     return np.asarray(guess != truth, dtype=np.float64)

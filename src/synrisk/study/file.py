@@ -18,7 +18,12 @@ from synrisk.assessment.attribute_risk import EstimatorName, JointName, Unreliab
 from synrisk.audit.radius import Radius
 from synrisk.base.errors import SettingsError, SynriskError, listed, nearest
 from synrisk.base.messages import Place
-from synrisk.data.schema import MISSING_POLICIES, Missing
+from synrisk.data.schema import (
+    MISSING_BY_COLUMN,
+    MISSING_POLICIES,
+    Missing,
+    MissingOfOne,
+)
 from synrisk.data.toml import Section, read_settings
 from synrisk.models.families import HurdleLogNormal, RoundedGaussian
 from synrisk.models.plan import Plan, Regression
@@ -229,7 +234,7 @@ def read_study(path: str | os.PathLike[str]) -> Study:
         data=_data(data, folder),
         id=data.text("id"),
         types=_types(data),
-        missing=cast("Missing", data.choice("missing", MISSING_POLICIES, "error")),
+        missing=_missing(data),
         drop=tuple(data.texts("drop") or ()),
         release=tuple(data.texts("release") or ()),
         regressions=regressions,
@@ -301,6 +306,17 @@ def _data(section: Section, folder: Path) -> Path | str:
     if name is not None:
         return _file(section, folder, name, "file")
     return section.choice("sample", SAMPLES, "")
+
+
+def _missing(data: Section) -> Missing:
+    """Return what is done about missing values: of all columns, or of some by name."""
+    if not isinstance(data.values.get("missing"), dict):
+        return cast("Missing", data.choice("missing", MISSING_POLICIES, "error"))
+    by_column = data.section("missing")
+    return {
+        name: cast("MissingOfOne", by_column.choice(name, MISSING_BY_COLUMN, "error"))
+        for name in by_column.values
+    }
 
 
 def _types(data: Section) -> dict[str, Any]:

@@ -88,7 +88,7 @@ _DATA = """\
 [data]
 sample = "households"       # built in and simulated; yours: file = "people.csv", or .parquet
 # id = "CaseID"             # the column that names the records; it is not released
-# missing = "error"         # or "drop", "level": what to do about missing values
+# missing = "error"         # or "drop", "level"; by column: { Income = "model", Race = "level" }
 # drop = ["Name"]           # columns to leave out of everything
 # release = ["Area"]        # released as they are though they may name people
 # types.Race = ["1", "2"]   # what CSV cannot say: levels in order, "category", "numeric"

@@ -91,6 +91,7 @@ class Confidential:
             missing=missing,
         )
         plan = Plan.of([r.given(schema.variables[r.response]) for r in plan.regressions])
+        _refuse_groups_with_gaps(plan)
         declared = _declared(release, frame, plan)
         confidential = cls.encode(plan, schema, frame, release=declared)
         _check_responses(plan, schema, confidential.columns)
@@ -217,6 +218,17 @@ def _whole_ids(ids: pd.Series[Any]) -> pd.Index[Any]:
         ids = ids.astype(np.int64)
     index: pd.Index[Any] = pd.Index(ids, name=ids.name)
     return index
+
+
+def _refuse_groups_with_gaps(plan: Plan) -> None:
+    """Raise where the missing values of a response with group-level terms are to be modelled."""
+    for regression in plan.regressions:
+        if regression.distribution.gap_code is not None and regression.parsed.groups:
+            raise OptionError(
+                f"{regression.title} has group-level terms, which a model of missing values "
+                "cannot have.",
+                about=place_of("missing"),
+            )
 
 
 def _check_responses(plan: Plan, schema: Schema, columns: Columns) -> None:

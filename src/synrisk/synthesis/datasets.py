@@ -128,6 +128,8 @@ def _draw_chunk(
                 variable,
                 confidential.data[name].dtype,
             )
+        if regression.distribution.gap_code is not None:
+            values = np.where(np.isnan(on_model_scale), regression.distribution.gap_code, values)
         n_bad = int((~np.isfinite(values)).sum())
         if n_bad:
             raise FitError(
@@ -177,13 +179,18 @@ def _frame(confidential: Confidential, columns: Columns) -> pd.DataFrame:
     """Return what may go out: synthesized columns replaced, types kept, and those left as is."""
     data = confidential.data
     frame = own_copy(data.drop(columns=list(confidential.held_back)))
-    gaps = confidential.schema.missing == "level"
     for name, drawn in columns.items():
         variable = confidential.schema.variables[name]
         if isinstance(variable, Factor):
+            gaps = confidential.schema.missing_of(name) == "level"
             frame[name] = _as_levels(frame[name], variable, drawn, gaps=gaps)
-        else:
+        elif variable.gap is None:
             frame[name] = _as_numbers(frame[name], drawn)
+        else:
+            is_gap = drawn == variable.gap
+            there = drawn[~is_gap][0] if not is_gap.all() else 0.0
+            whole = _as_numbers(frame[name], np.where(is_gap, there, drawn))
+            frame[name] = whole.mask(is_gap)
     # What no row has, and what was noted beside the rows, may tell of people.
     for column in frame.columns:
         if isinstance(frame[column].dtype, pd.CategoricalDtype):

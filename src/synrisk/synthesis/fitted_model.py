@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -61,6 +61,28 @@ class Model(VariableModel):
         eta = design @ np.tensordot(weights, draws.coefficients, 1)
         return np.asarray(eta), np.asarray(weights @ draws.auxiliary)
 
+    @property
+    def of_values(self) -> Model:
+        """The model of the values that are there, where some may be missing."""
+        further = self.regression.distribution.further_predictors
+        if not further:
+            return self
+        posterior = self.posterior
+        n_own, n_columns = posterior.coefficients.shape[2] - len(further), len(self.design.columns)
+        gone = slice(n_own * n_columns, (n_own + len(further)) * n_columns)
+        kept = [k for k in range(len(posterior.names)) if k not in range(gone.start, gone.stop)]
+        return replace(
+            self,
+            regression=self.regression.of_values,
+            posterior=replace(
+                posterior,
+                coefficients=np.ascontiguousarray(posterior.coefficients[:, :, :n_own]),
+                names=tuple(posterior.names[k] for k in kept),
+                sources=tuple(posterior.sources[k] for k in kept),
+            ),
+            fit=None,
+        )
+
     def sample(
         self, columns: Columns, n_rows: int, draw: int, rng: np.random.Generator, what: str
     ) -> FloatArray:
@@ -96,7 +118,7 @@ def saturation_notes(model: Model, n_records: int) -> tuple[str, ...]:
     response, columns = model.regression.response, model.design.columns
     levels: dict[str, int] = {}
     for column in columns:
-        if len(column.parts) == 1 and column.parts[0].level is not None:
+        if column.group is None and len(column.parts) == 1 and column.parts[0].level is not None:
             factor = column.public.rpartition("[")[0]
             levels[factor] = levels.get(factor, 1) + 1
     notes = [

@@ -32,7 +32,15 @@ from synrisk.base.workers import Executor, workers
 from synrisk.data.archive import intact
 from synrisk.data.frames import TableLike, read_table
 from synrisk.data.netcdf import Contents, load, save
-from synrisk.data.schema import Columns, Factor, Missing, Schema, Types, text_columns
+from synrisk.data.schema import (
+    Columns,
+    Factor,
+    Missing,
+    Schema,
+    Types,
+    columns_where_there,
+    text_columns,
+)
 from synrisk.fitting import Refit, fit_regression
 from synrisk.models.design import Design
 from synrisk.models.families import RoundedGaussian
@@ -45,6 +53,7 @@ from synrisk.synthesis.draws import bambi
 from synrisk.synthesis.draws.arviz import inference_table, is_inference
 from synrisk.synthesis.draws.draw_tables import read_draws, split_rename
 from synrisk.synthesis.fitted_model import Model, describe_models, saturation_notes
+from synrisk.synthesis.group_level_fits import fit_by_bambi, refuse_unfit
 from synrisk.synthesis.leaks import ORDER, refuse_exact, refuse_relations
 from synrisk.synthesis.predictive_checks import (
     PredictiveCheck,
@@ -129,6 +138,7 @@ class Synthesizer:
         confidential = Confidential.read(
             regressions, data, types=types, id_column=id, missing=missing, release=release
         )
+        _refuse_gaps_in_draws(confidential.plan)
         _check_binary_levels(confidential)
         plan, schema = confidential.plan, confidential.schema
         designs = [confidential.design(regression) for regression in plan.regressions]
@@ -383,7 +393,11 @@ class Synthesizer:
         def check() -> tuple[PredictiveCheck, ...]:
             variables, columns = self.schema.variables, self.columns
             by_model = (
-                check_predictions(model, variables[model.response], columns)
+                check_predictions(
+                    model.of_values,
+                    variables[model.response],
+                    columns_where_there(columns, variables[model.response]),
+                )
                 for model in self.models
             )
             return tuple(one for found in by_model for one in found)
@@ -435,8 +449,9 @@ class Synthesizer:
         """Make the synthesizer of `to_contents` again."""
         if not data.index.is_unique:
             raise FileError("The file holds records that have one label.")
-        plan = Plan.of(regressions_from_contents(meta["models"]))
         schema = Schema.from_json(meta["schema"])
+        stored = Plan.of(regressions_from_contents(meta["models"]))
+        plan = Plan.of([r.given(schema.variables[r.response]) for r in stored.regressions])
         release = tuple(map(str, meta["release"]))
         confidential = Confidential.encode(plan, schema, data, int(meta["n_dropped"]), release)
         return cls(confidential, models_from_contents(meta["models"], arrays, confidential))
@@ -546,11 +561,16 @@ def fit(
         given it), else ``"laplace"``: the posterior mode, t proposals about it and importance
         weights, which are kept with the draws. ``"nuts"``: four chains of nutpie's sampler on the
         same log posterior (the extra ``nuts``); slower, for posteriors that ``"laplace"`` refuses.
+        Models with group-level terms, ``(x | region)``, need ``"nuts"``, and are fitted by Bambi
+        under its own default priors (the extra ``bambi``).
     seed
         A whole number; None draws a secret one of 128 bits.
     missing
         ``"error"``; ``"drop"`` leaves incomplete records out; ``"level"`` makes a level of
-        missing values of factors.
+        missing values of factors. Or by column, ``{"Income": "model", "Region": "level"}``:
+        ``"model"`` is for numbers. Of a synthesized one it is modelled by logistic regression on
+        the same predictors which are missing, so that a release has gaps where the data have. In
+        formulas a missing predictor counts as 0, with a column ``missing(Income)`` beside it.
     types
         ``{"Race": ["1", "2"], "Zip": "category", "Age": "numeric"}``: what a file cannot say.
     id
@@ -575,6 +595,9 @@ def fit(
     refuse_exact(confidential)
     designs = [confidential.design(regression) for regression in confidential.plan.regressions]
     chosen = _priors_by_model(confidential, designs, common)
+    for regression, of_model in zip(confidential.plan.regressions, chosen, strict=True):
+        if regression.parsed.groups:
+            refuse_unfit(regression, of_model, engine)
     models = []
     with team.open() as opened:
         for regression, design, of_model in zip(
@@ -607,6 +630,9 @@ class _Settings:
     executor: Executor
 
     def fit(self, confidential: Confidential, regression: Regression, design: Design) -> Model:
+        if regression.parsed.groups:
+            drawn = fit_by_bambi(confidential, regression, design, self.n_draws, self.seed)
+            return Model(regression, design, drawn, None)
         posterior, how = fit_regression(
             regression,
             design,
@@ -627,6 +653,8 @@ def _of_rounded_values(
 ) -> Regression | None:
     """Return the regression that knows that its response is rounded, where that matters."""
     regression, prior = model.regression, settings.prior
+    if model.fit is None:
+        return None  # Bambi's families are not of rounded values, which `attribute_risk` says
     if settings.engine == "exact" or prior == "conjugate" or isinstance(prior, Conjugate):
         return None  # asked for by name; `attribute_risk` says that its numbers are not known
     values = confidential.columns[regression.response]
@@ -666,6 +694,17 @@ def _priors_by_model(
 
 def _is_count(value: object) -> bool:
     return not isinstance(value, bool) and isinstance(value, numbers.Integral) and int(value) >= 1
+
+
+def _refuse_gaps_in_draws(plan: Plan) -> None:
+    """Raise where missing values are to be modelled of draws that somebody else made."""
+    gapped = [r.response for r in plan.regressions if r.distribution.gap_code is not None]
+    if gapped:
+        raise OptionError(
+            f"missing= of {gapped[0]!r} is 'model', which is for models that synrisk fits: draws "
+            "made elsewhere do not tell which values are missing.",
+            about=place_of("missing"),
+        )
 
 
 def _check_binary_levels(confidential: Confidential) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from synrisk.base.errors import FileError
 from synrisk.data.archive import pack, unpack
 from synrisk.fitting import Fit
-from synrisk.models.families import Family, family, is_registered
+from synrisk.models.families import Family, Gapped, family, is_registered
 from synrisk.models.plan import Regression
 from synrisk.models.posterior import Posterior, parameter_names
 from synrisk.models.priors import Conjugate, prior_from_json, prior_to_json
@@ -80,7 +80,12 @@ def models_from_contents(
 
 
 def _stored(known: Family) -> str | dict[str, Any]:
-    """Return the name of a family, with its options where it has any."""
+    """Return the name of a family, with its options where it has any.
+
+    Which number stands for a missing value is the schema's.
+    """
+    if isinstance(known, Gapped):
+        known = known.inner
     if not is_registered(known):
         raise FileError(
             f"The family {known.name!r} is not one of synrisk's, so it cannot be saved."

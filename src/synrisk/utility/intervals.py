@@ -193,6 +193,12 @@ def interval_table(
     notes: list[str] = []
     for regression in regressions:
         shown = f"{regression.formula} ({regression.distribution.name})"
+        if regression.parsed.groups:
+            notes.append(
+                f"Intervals of {shown} are not compared: its group-level terms are estimated by "
+                "Bayesian models alone."
+            )
+            continue
         found, note = _of_regression(sides, regression)
         notes += note
         used = {regression.response, *regression.parsed.predictors}

@@ -317,7 +317,7 @@ def _analyses(
         return _regressions(regressions)
     if not isinstance(confidential, Synthesizer):
         return ()
-    plan = confidential.plan.regressions
+    plan = tuple(r.of_values for r in confidential.plan.regressions)
     if variables is None:
         return plan
     return tuple(r for r in plan if {r.response, *r.parsed.predictors} <= {*variables})

@@ -224,7 +224,7 @@ def _with_regressions(names: Sequence[str], regressions: Sequence[Regression]) -
 
 def _schema_of(synthesizer: Synthesizer, frame: pd.DataFrame, names: Sequence[str]) -> Schema:
     """Return the synthesizer's schema, with other columns settled by their types."""
-    known = synthesizer.schema
+    known = synthesizer.schema.dropping_gaps()
     others = [name for name in names if name not in known.variables]
     more = Schema.settle(frame, others, types=None, factors=(), missing=known.missing)
     return Schema({**known.variables, **more.variables}, known.missing)

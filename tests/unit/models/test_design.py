@@ -134,3 +134,42 @@ def test_rows_do_not_depend_on_their_block_to_the_last_bit(rows):
         for start in range(0, N, size):
             part = {name: values[start : start + size] for name, values in rows.items()}
             np.testing.assert_array_equal(matrix(design, part), full[start : start + size])
+
+
+def test_group_level_terms_have_columns_for_each_level(rows):
+    design = freeze("x + (1 + x | u) + (0 + `odd name:[1]` | k)", rows)
+    names = [str(c) for c in design.columns]
+    assert names[:2] == ["Intercept", "x"]
+    assert names[2:5] == ["1|u[a:b]", "1|u[T.1]]", "1|u[<b>é</b>]"]
+    assert names[5:8] == ["x|u[a:b]", "x|u[T.1]]", "x|u[<b>é</b>]"]
+    assert names[8:] == [f"odd name:[1]|k[{value}]" for value in (0, 1, 2)]
+    x, u, k, o = (rows[name] for name in ("x", "u", "k", "odd name:[1]"))
+    by_hand = [
+        np.ones(N),
+        x,
+        *((u == c) * 1.0 for c in range(3)),
+        *(x * (u == c) for c in range(3)),
+    ]
+    by_hand += [o * (k == value) for value in (0.0, 1.0, 2.0)]
+    np.testing.assert_allclose(matrix(design, rows), np.column_stack(by_hand))
+
+
+def test_a_slope_may_be_a_factor(rows):
+    design = freeze("(u | k)", rows)
+    assert [str(c) for c in design.columns[4:7]] == [
+        "u[T.T.1]]|k[0]", "u[T.<b>é</b>]|k[0]", "u[T.T.1]]|k[1]",
+    ]  # fmt: skip
+    k, u = rows["k"], rows["u"]
+    expected = [(u == 1) * (k == 0), (u == 2) * (k == 0), (u == 1) * (k == 1)]
+    np.testing.assert_array_equal(matrix(design, rows)[:, 4:7], np.column_stack(expected))
+
+
+@pytest.mark.parametrize("name", ["u", "k"])
+def test_a_level_without_coefficients_is_refused(rows, name):
+    seen = dict(rows)
+    seen[name] = np.minimum(rows[name], 1)
+    design = freeze(f"(1 | {name})", seen)
+    assert len(design.columns) == 3
+    with pytest.raises(GuessError, match="no record of the confidential data has") as told:
+        design.matrix(rows, N, "Guesses", GuessError)
+    assert "é" not in str(told.value)

@@ -106,7 +106,20 @@ def test_code_is_refused(text):
         ("y ~ (x", r"expected '\)'"),
         ("y ~ x)", "unexpected"),
         ("y ~ .", "not part of the language"),
-        ("y ~ (1 | group)", "group-level terms"),
+        ("y ~ x | group", r"unexpected '\|'"),
+        ("y ~ x * (1 | g)", "cannot be in parentheses"),
+        ("y ~ x - (1 | g)", "added by itself"),
+        ("y ~ ((1 | g) + x)", "added by itself"),
+        ("y ~ ((1 | h) + x | g)", "added by itself"),
+        ("y ~ (1 | g):x", "unexpected ':'"),
+        ("y ~ (1 | g/h)", "of one column"),
+        ("y ~ (1 | gr(g))", "of one column"),
+        ("y ~ (0 | g)", "is empty"),
+        ("y ~ (g | g)", "by its own levels"),
+        ("y ~ (1 | g) + (x | g)", "given twice"),
+        ("y ~ (1 |", "a column after"),
+        ("y ~ (1 | 2)", "a column after"),
+        ("y ~ I(x | g)", r"expected '\)'"),
         ("y ~ lgo(x)", "Did you mean 'log'"),
         ("y ~ log(bs(x))", "cannot stand inside"),
         ("y ~ C(a + b)", "takes a column"),
@@ -152,3 +165,27 @@ def test_the_message_lists_what_there_is():
         parse("y ~ frobnicate(x)")
     for name in FUNCTIONS:
         assert name in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "grouping", "intercept", "slopes"),
+    [
+        ("y ~ (1 | g)", "g", True, []),
+        ("y ~ x + (x | g)", "g", True, ["x"]),
+        ("y ~ (0 + x | `my g`) + z", "my g", False, ["x"]),
+        ("y ~ (1 + x + z || g)", "g", True, ["x", "z"]),
+        ("bf(y ~ (I(x^2) - 1 | g))", "g", False, ["I(x ** 2)"]),
+    ],
+)
+def test_group_level_terms(text, grouping, intercept, slopes):
+    (group,) = parse(text).groups
+    assert (group.grouping, group.intercept) == (grouping, intercept)
+    assert [write(factor) for (factor,) in group.terms] == slopes
+    assert grouping in parse(text).predictors
+
+
+def test_terms_outside_of_groups_stay_their_own():
+    parsed = parse("y ~ x + (0 + z | g) + (1 | h)")
+    assert parsed.intercept
+    assert [write(factor) for (factor,) in parsed.terms] == ["x"]
+    assert parsed.predictors == ("x", "z", "g", "h")

@@ -8,6 +8,7 @@ from synrisk.models.families.beta import Beta
 from synrisk.models.families.categorical import Categorical
 from synrisk.models.families.family import Auxiliary, Compiled, Family
 from synrisk.models.families.gamma import Gamma
+from synrisk.models.families.gapped import Gapped
 from synrisk.models.families.gaussian import Gaussian
 from synrisk.models.families.hurdle_lognormal import HurdleLogNormal
 from synrisk.models.families.hurdle_poisson import HurdlePoisson
@@ -45,6 +46,7 @@ __all__ = [
     "Compiled",
     "Family",
     "Gamma",
+    "Gapped",
     "Gaussian",
     "HurdleLogNormal",
     "HurdlePoisson",

@@ -85,6 +85,8 @@ class Family(ABC):
     # "log" or "logit": the density is that of this function of the response, whose scale is the
     # model's, as if the formula had it.
     transform: ClassVar[str] = ""
+    # Words for linear predictors beside the first, which are not measured as the response is.
+    further_predictors: ClassVar[tuple[str, ...]] = ()
     # The log density once more, for kernels of its own that numba compiles; without them those of
     # NumPy are taken, which are fast where much of the work is not for every guess. Two plain
     # functions whose difference it is,
@@ -93,6 +95,11 @@ class Family(ABC):
     # with eta[cell, predictor, draw] and parameters[parameter, draw] of `kernel_parameters`. Terms
     # of y alone (log y!) may be left out: they are the same at every draw and cancel.
     compiled: ClassVar[Compiled | None] = None
+
+    @property
+    def gap_code(self) -> float | None:
+        """The number that stands for a missing response, NaN on the model's scale; or None."""
+        return None
 
     @property
     def grid_step(self) -> float:

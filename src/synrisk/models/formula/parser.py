@@ -58,6 +58,15 @@ _MOST_KNOTS = 200
 
 
 @dataclass(frozen=True)
+class GroupTerm:
+    """A group-level term ``(x | region)``: coefficients of `terms` for each level of a column."""
+
+    grouping: str
+    intercept: bool
+    terms: tuple[Term, ...]
+
+
+@dataclass(frozen=True)
 class Formula:
     """A parsed formula; terms are in R's order: by degree, then as written."""
 
@@ -67,11 +76,16 @@ class Formula:
     transform: Transform
     intercept: bool
     terms: tuple[Term, ...]
+    groups: tuple[GroupTerm, ...] = ()
 
     @property
     def predictors(self) -> tuple[str, ...]:
         """The columns on the right-hand side, in order of appearance."""
-        return tuple(dict.fromkeys(name for term in self.terms for name in variables(term)))
+        names = [name for term in self.terms for name in variables(term)]
+        for group in self.groups:
+            names += [name for term in group.terms for name in variables(term)]
+            names.append(group.grouping)
+        return tuple(dict.fromkeys(names))
 
 
 def parse(text: str) -> Formula:
@@ -93,7 +107,7 @@ def parse(text: str) -> Formula:
 _TOKEN = re.compile(
     r"\s*(?:(?P<name>`[^`]+`|[^\W\d][\w.]*|\.[^\W\d][\w.]*)"
     r"|(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
-    r"|(?P<sign>\*\*|[-~+*/^:(),=\[\]]))"
+    r"|(?P<sign>\*\*|\|\||[-~+*/^:(),=|\[\]]))"
 )
 
 
@@ -122,6 +136,11 @@ class _Terms:
         return _Terms(tuple(products.values()))
 
 
+def _ordered(terms: _Terms) -> tuple[bool, tuple[Term, ...]]:
+    """Return whether there is an intercept, and the other terms in R's order."""
+    return () in terms.terms, tuple(sorted((term for term in terms.terms if term), key=len))
+
+
 class _Parser:
     """Recursive descent over R's formula grammar, with R's precedences."""
 
@@ -130,6 +149,8 @@ class _Parser:
         self._tokens = list(self._lex(text))
         self._at = 0
         self._depth = 0
+        self._groups: list[GroupTerm] = []
+        self._within_group = False
 
     # -- tokens ---------------------------------------------------------------------------------
     def _lex(self, text: str) -> Iterator[tuple[str, str]]:
@@ -139,8 +160,7 @@ class _Parser:
             found = _TOKEN.match(text, position)
             if not found:
                 symbol = text[position:].lstrip()[:1]
-                why = "group-level terms are not supported; " if symbol == "|" else ""
-                raise self._error(f"{why}{symbol!r} is not part of the language")
+                raise self._error(f"{symbol!r} is not part of the language")
             n_tokens += 1
             if n_tokens > _MOST_TOKENS:
                 raise FormulaError(f"A formula of more than {_MOST_TOKENS:,} words is not read.")
@@ -151,7 +171,7 @@ class _Parser:
     def _error(self, why: str, hint: str = "") -> FormulaError:
         return FormulaError(
             f"Formula {self._shown!r}: {why}.{hint} Formulas are made of columns, numbers, "
-            f"+ - * : / ^ ( ) and the functions {listed(FUNCTIONS, 30)}."
+            f"+ - * : / ^ ( ), group-level terms (x | g) and the functions {listed(FUNCTIONS, 30)}."
         )
 
     def _peek(self) -> str:
@@ -189,9 +209,9 @@ class _Parser:
         terms = self._sum(_Terms(((),)))
         if self._at < len(self._tokens):
             raise self._error(f"unexpected {self._peek()!r}")
-        ordered = sorted((term for term in terms.terms if term), key=len)
-        with_intercept = () in terms.terms
-        return Formula(self._shown, response, is_factor, transform, with_intercept, tuple(ordered))
+        return Formula(
+            self._shown, response, is_factor, transform, *_ordered(terms), tuple(self._groups)
+        )
 
     def _response(self) -> tuple[str, bool, Transform]:
         node = self._arithmetic() if self._peek() != "~" else None
@@ -219,6 +239,11 @@ class _Parser:
         return total
 
     def _signed(self, total: _Terms, sign: str) -> _Terms:
+        if self._peek() == "(" and self._holds_bar():
+            if sign == "-" or self._depth > 1 or self._within_group:
+                raise self._error("a group-level term such as (1 | g) is added by itself")
+            self._groups.append(self._group_term())
+            return total
         if self._kind() == "number":
             number = self._take()
             if self._depth > 1:
@@ -274,6 +299,50 @@ class _Parser:
                 f"the number {self._peek()} cannot be part of a term; arithmetic belongs in I(…)"
             )
         return _Terms(((self._atom_expression(),),))
+
+    # -- group-level terms ----------------------------------------------------------------------
+    def _holds_bar(self) -> bool:
+        """Tell whether the parentheses that open here hold a ``|`` of their own."""
+        depth = 0
+        for kind, text in self._tokens[self._at :]:
+            if kind != "sign":
+                continue
+            depth += (text == "(") - (text == ")")
+            if depth == 0:
+                return False
+            if depth == 1 and text in ("|", "||"):
+                return True
+        return False
+
+    def _group_term(self) -> GroupTerm:
+        """Read ``(x | g)``; ``||`` says something of the coefficients' prior alone."""
+        self._expect("(")
+        outside, self._depth, self._within_group = self._depth, 0, True
+        terms = self._sum(_Terms(((),)))
+        self._depth, self._within_group = outside, False
+        if not self._accept("|", "||"):
+            raise self._error(f"expected '|', found {self._peek() or 'the end'!r}")
+        if self._kind() != "name":
+            raise self._error(f"expected a column after '|', found {self._peek() or 'the end'!r}")
+        grouping = self._take().strip("`")
+        if self._peek() != ")":
+            raise self._error(
+                f"group-level terms are of one column: (1 | {grouping}); make a column of "
+                "combinations for nested or crossed levels"
+            )
+        self._expect(")")
+        intercept, slopes = _ordered(terms)
+        if not intercept and not slopes:
+            raise self._error(f"the group-level term of {grouping} is empty")
+        if any(name == grouping for term in slopes for name in variables(term)):
+            raise self._error(f"{grouping} cannot vary by its own levels")
+        for known in self._groups:
+            both = known.intercept and intercept, {frozenset(t) for t in known.terms}
+            if known.grouping == grouping and (
+                both[0] or both[1] & {frozenset(term) for term in slopes}
+            ):
+                raise self._error(f"a group-level term of {grouping} is given twice")
+        return GroupTerm(grouping, intercept, slopes)
 
     # -- expressions inside functions -----------------------------------------------------------
     def _atom_expression(self) -> Expression:

@@ -105,7 +105,8 @@ class Grid:
     `tolerance` is how far from the truth a value still counts as learnt, ``(record,)``; None for
     the truth alone. `log_widths` are logs of what each guess stands for, on the model's scale,
     where guesses integrate a density; None where each stands for itself. `is_coarse` tells whether
-    they are too far apart for that.
+    they are too far apart for that. `has_gap` tells whether the last guess is that the value is
+    missing.
     """
 
     SHAPES: ClassVar = {
@@ -125,6 +126,7 @@ class Grid:
     tolerance: FloatArray | None = None
     log_widths: FloatArray | None = None
     is_coarse: bool = False
+    has_gap: bool = False
 
     @property
     def n_guesses(self) -> int:
@@ -153,7 +155,29 @@ class Grid:
             near = np.abs(self.values - truth) <= self.tolerance[:, None] * (1.0 + _ROUNDING)
             near &= self.present
         near[rows, self.truth] = True
+        return self.apart_from_gap(near)
+
+    def apart_from_gap(self, near: BoolArray) -> BoolArray:
+        """Return which guesses are near the truth: missing is near to itself alone."""
+        if self.has_gap:
+            is_gap = self.truth == self.n_guesses - 1
+            near[is_gap] = False
+            near[:, -1] = is_gap
         return near
+
+    @property
+    def of_values(self) -> Grid:
+        """The guesses but for that the value is missing."""
+        if not self.has_gap:
+            return self
+        return replace(
+            self,
+            values=self.values[:, :-1],
+            truth=np.minimum(self.truth, self.n_guesses - 2),
+            present=self.present[:, :-1],
+            log_widths=None if self.log_widths is None else self.log_widths[:, :-1],
+            has_gap=False,
+        )
 
     @cached_property
     def is_pointed(self) -> bool:
@@ -168,7 +192,7 @@ class Grid:
     @cached_property
     def rises(self) -> bool:
         """Whether every record has all guesses, each larger than the one before."""
-        if not self.is_complete:
+        if not self.is_complete or self.has_gap:
             return False
         flat = self.values.ravel()
         larger = flat[1:] > flat[:-1]

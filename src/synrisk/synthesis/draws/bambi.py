@@ -37,6 +37,7 @@ _LINKS = {
     "t": "identity",
     "beta": "logit",
 }
+_OF_GROUPS = "__factor_dim"  # Bambi's dimension of a grouping column's levels
 _SAME = 1e-8  # of a column's size, between two ways to compute it
 
 
@@ -138,9 +139,7 @@ def _read(model: Any, fit: Any) -> FromBambi:
         others = [level for level in response.levels if level != response.success]
         if all(isinstance(level, str) for level in response.levels):
             types[regression.response] = LevelsOfData([*others, response.success])
-    common = model.components[parent].design.common
-    design = common.as_dataframe()
-    draws = _draws(common, fit, regression.distribution, what)
+    design, draws = design_and_draws(model, fit, regression.distribution, what)
     values = np.asarray(response.data, dtype=np.float64)
     _check_observed(observed_values(fit), response.name, values, what)
     levels = tuple(map(label_key, response.levels)) if family == "categorical" else ()
@@ -190,20 +189,30 @@ def check_response(read: FromBambi, values: FloatArray, variable: Variable, what
         )
 
 
-def _draws(common: Any, fit: Any, family: Family, what: str) -> pd.DataFrame:
-    """Return the draws, called as the design's columns are, for a level of the response ``[…]``."""
+def design_and_draws(
+    model: Any, fit: Any, family: Family, what: str
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return Bambi's design, and the draws called as its columns are.
+
+    Group-level terms have a column a level: ``x|region[North]``. For a level of the response its
+    name follows, ``[…]``.
+    """
+    component = model.components[model.family.likelihood.parent].design
+    parts = [part for part in (component.common, component.group) if part is not None]
     group = posterior_group(fit, what)
-    columns: dict[str, Any] = {}
-    absent = [name for name in common.terms if name not in group.data_vars]
+    terms = {name: term for part in parts for name, term in part.terms.items()}
+    absent = [name for name in terms if name not in group.data_vars]
     if absent:
         raise DrawsError(f"{what}: the posterior lacks {listed(absent)}.")
-    for name, term in common.terms.items():
+    columns: dict[str, Any] = {}
+    for name, term in terms.items():
         columns |= _draws_of_term(group, name, term.labels, what)
     for own in family.auxiliary:
         theirs = own.in_bambi or own.name
         if theirs in group.data_vars:
             columns[own.name] = group[theirs].transpose("chain", "draw").to_numpy().ravel()
-    return pd.DataFrame(columns | chain_columns(group))
+    design = pd.concat([part.as_dataframe() for part in parts], axis=1)
+    return design, pd.DataFrame(columns | chain_columns(group))
 
 
 def _draws_of_term(group: Any, name: str, labels: Sequence[str], what: str) -> dict[str, Any]:
@@ -211,6 +220,8 @@ def _draws_of_term(group: Any, name: str, labels: Sequence[str], what: str) -> d
     variable = group[name]
     levels = [dim for dim in variable.dims if str(dim).endswith("_reduced_dim")]
     others = [dim for dim in variable.dims if dim not in ("chain", "draw", *levels)]
+    # The columns of a group-level term run level by level of its group.
+    others.sort(key=lambda dim: not str(dim).endswith(_OF_GROUPS))
     values = variable.transpose("chain", "draw", *others, *levels).to_numpy()
     of_level = [f"[{text}]" for dim in levels for text in group.coords[dim].to_numpy()] or [""]
     names = [f"{label}{level}" for label in labels for level in of_level]

@@ -91,7 +91,11 @@ def read_draws(
     spellings = Spellings(family, response, design, data_columns, _OTHERS)
     matched, left_over = spellings.match([str(name) for name in table.columns], what)
     weights = _take_weights(table, left_over, data_columns, what)
-    dropped = [name for name in left_over if _is_bookkeeping(name, table, data_columns)]
+    dropped = [
+        name
+        for name in left_over
+        if _is_bookkeeping(name, table, data_columns) or spellings.is_of_prior(name)
+    ]
     by_record = _by_record(left_over, n_records)
     left_over = [name for name in left_over if name not in dropped and name not in by_record]
     levels = _levels_with_columns(matched, family, response, what)

@@ -14,24 +14,27 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from synrisk.base.errors import DrawsError, listed
 from synrisk.base.messages import either
-from synrisk.data.schema import MISSING_LABEL, Factor, Label, Variable
-from synrisk.models.design import Design, DesignColumn, Part
+from synrisk.data.schema import Factor, Label, Variable
+from synrisk.models.design import Design, Part
 from synrisk.models.families import Family
 from synrisk.models.formula import expressions
-from synrisk.models.formula.expressions import FACTOR_SPELLINGS, Call
+from synrisk.synthesis.draws.spelling import (
+    as_brms,
+    as_mangled,
+    as_stan,
+    canonical,
+    group_level_names,
+    is_of_prior,
+    level_texts,
+    part_texts,
+    r_names,
+    without_group_level,
+)
 
 _INTERCEPTS = ("Intercept", "(Intercept)")
 _VECTOR = re.compile(r"(?P<stem>beta|b|coef|theta)(?:\.(?P<dot>\d+)\.?|\[(?P<bracket>\d+)\])")
-# What brms makes of symbols in the names of terms (rename() in its sources).
-_BRMS_SYMBOLS = {
-    **dict.fromkeys(" ()[],\"'?", ""),
-    "+": "P", "-": "M", "*": "MU", "/": "D", "^": "E", "=": "EQ",
-}  # fmt: skip
-_NUMBER = re.compile(r"(?<![\w.\]])(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.])")
 _ORDERS = ("level:term", "term:level")
 RENAME = either("rename={column: parameter}", '[[model]] rename.column = "parameter"')
 _MOST_NAMES = 5_000  # spellings of one column as R mangles them
@@ -86,13 +89,25 @@ class Spellings:
         self._shown: dict[str, set[Parameter]] = {}
         for parameter in self.parameters():
             self._shown.setdefault(self.name(parameter), set()).add(parameter)
-        parts = list(dict.fromkeys(part for column in self._columns for part in column.parts))
-        self._plain, self._brms = _index(parts, _canonical), _index(parts, _brms)
-        self._by_parts = {frozenset(column.parts): k for k, column in enumerate(self._columns)}
+        everywhere = [column for column in self._columns if column.group is None]
+        parts = list(dict.fromkeys(part for column in everywhere for part in column.parts))
+        self._plain, self._brms = _index(parts, canonical), _index(parts, as_brms)
+        self._by_parts = {
+            frozenset(column.parts): k
+            for k, column in enumerate(self._columns)
+            if column.group is None
+        }
+        self._groupings = tuple(
+            dict.fromkeys(expressions.write(c.group.expression) for c in self._columns if c.group)
+        )
+        self._of_groups: dict[str, set[Parameter]] = {}
+        for parameter in self.parameters():
+            for name in self._names_by_group(parameter):
+                self._of_groups.setdefault(name, set()).add(parameter)
         self._mangled: dict[str, set[Parameter]] = {}
         for parameter in self.parameters():
             for name in itertools.islice(self._mangled_names(parameter), _MOST_NAMES):
-                self._mangled.setdefault(_mangled(name), set()).add(parameter)
+                self._mangled.setdefault(as_mangled(name), set()).add(parameter)
 
     def parameters(self) -> Iterator[Parameter]:
         """Every parameter that there might be, of every level."""
@@ -139,6 +154,9 @@ class Spellings:
             return name if all(map(self._is_public, meant)) else self.public([min(meant, key=str)])
         if self._levels and not self._shows_levels and any(True for _ in self._split(name)):
             return f"{self._response.name}[*]"
+        by_group = without_group_level(name, self._data_columns)
+        if by_group is not None:
+            return by_group
         if _OF_BRMS_LEVEL.fullmatch(name):
             return "mu*"
         pieces = name.split(":")
@@ -153,8 +171,12 @@ class Spellings:
     def _is_public(self, parameter: Parameter) -> bool:
         if parameter.code == -1:
             return True
-        shows_level = self._shows_levels or not self._levels
-        return shows_level and all(p.shows_level for p in self._columns[parameter.column].parts)
+        shows_level, column = (
+            self._shows_levels or not self._levels,
+            self._columns[parameter.column],
+        )
+        parts = (*column.parts, *([] if column.group is None else [column.group]))
+        return shows_level and all(part.shows_level for part in parts)
 
     def _piece_without_level(self, piece: str, is_product: bool) -> str:
         """Return a factor of a column's name: what follows the name of a variable is left out."""
@@ -167,7 +189,7 @@ class Spellings:
             if part.level is not None and part.shows_level
         }
         for base in sorted((*self._data_columns, "Intercept"), key=len, reverse=True):
-            spelt = "|".join(re.escape(text) for text in {base, _mangled(base), _brms(base)})
+            spelt = "|".join(re.escape(text) for text in {base, as_mangled(base), as_brms(base)})
             if re.fullmatch(rf"{_FACTOR_IN_R}(?:{spelt})\)?.+", piece):
                 return piece if base in declared else f"{base}[*]"
         return "*" if is_product else piece
@@ -185,6 +207,8 @@ class Spellings:
         shown = self._shown.get(name, set())
         if len(shown) == 1 and order != "term:level":
             return shown, False
+        if name in self._of_groups:
+            return self._of_groups[name], False
         found: set[Parameter] = set()
         by_brms = False
         for k, known in enumerate(self._auxiliary_aliases):
@@ -224,14 +248,14 @@ class Spellings:
                 yield 0, name.removeprefix("b_"), "brms"
             return
         for code, level in enumerate(self._levels):
-            for text in _level_texts(level):
+            for text in level_texts(level):
                 if name.startswith(f"{text}:"):
                     yield code, name[len(text) + 1 :], "level:term"
                 if name.endswith(f":{text}"):
                     yield code, name[: -len(text) - 1], "term:level"
                 if name.endswith(f"[{text}]"):
                     yield code, name[: -len(text) - 2], "plain"
-                for start in {f"mu{spelt}_" for spelt in (_stan(text), _brms(text))}:
+                for start in {f"mu{spelt}_" for spelt in (as_stan(text), as_brms(text))}:
                     for prefix in (start, f"b_{start}"):
                         if name.startswith(prefix):
                             yield code, name[len(prefix) :], "brms"
@@ -239,9 +263,9 @@ class Spellings:
     def _find_columns(self, base: str, brms: bool) -> set[int]:
         intercepts = _INTERCEPTS if "alpha" in self._shown else (*_INTERCEPTS, "alpha")
         if base in intercepts:
-            return {k for k, column in enumerate(self._columns) if not column.parts}
+            return {self._by_parts[frozenset()]} if frozenset() in self._by_parts else set()
         index = self._brms if brms else self._plain
-        pieces = base.split(":") if brms else _canonical(base).split(":")
+        pieces = base.split(":") if brms else canonical(base).split(":")
         choices = [index.get(piece, set()) for piece in pieces]
         found = {
             self._by_parts.get(frozenset(choice), -1) for choice in itertools.product(*choices)
@@ -253,15 +277,30 @@ class Spellings:
         if parameter.code == -1:
             yield self._auxiliary[parameter.column]
             return
-        for base in _r_names(self._columns[parameter.column]):
+        if self._columns[parameter.column].group is not None:
+            yield from self._names_by_group(parameter)
+            return
+        for base in r_names(self._columns[parameter.column]):
             if not self._levels:
                 yield base
-                yield f"b_{_brms(base)}"
+                yield f"b_{as_brms(base)}"
                 continue
-            for text in _level_texts(self._levels[parameter.code]):
+            for text in level_texts(self._levels[parameter.code]):
                 yield f"{text}:{base}"
                 yield f"{base}:{text}"
-                yield f"b_mu{_stan(text)}_{_brms(base)}"
+                yield f"b_mu{as_stan(text)}_{as_brms(base)}"
+
+    def _names_by_group(self, parameter: Parameter) -> Iterator[str]:
+        """Yield the names of a coefficient of a group-level term; of others none."""
+        if parameter.code == -1:
+            return
+        texts = level_texts(self._levels[parameter.code]) if self._levels else (None,)
+        for text in texts:
+            yield from group_level_names(self._columns[parameter.column], text)
+
+    def is_of_prior(self, name: str) -> bool:
+        """Tell whether a column is of the prior of group-level coefficients: it is not needed."""
+        return any(is_of_prior(name, grouping) for grouping in self._groupings)
 
     # -- all names ------------------------------------------------------------------------------
     def match(self, names: list[str], what: str) -> tuple[dict[Parameter, str], list[str]]:
@@ -336,83 +375,6 @@ def _vector(names: Sequence[str]) -> list[str]:
 def _index(parts: Sequence[Part], spelling: Any) -> dict[str, set[Part]]:
     index: dict[str, set[Part]] = {}
     for part in parts:
-        for text in _part_texts(part):
-            index.setdefault(spelling(_canonical(text)), set()).add(part)
+        for text in part_texts(part):
+            index.setdefault(spelling(canonical(text)), set()).add(part)
     return index
-
-
-def _part_texts(part: Part) -> Iterator[str]:
-    """Yield the ways to write one factor of a column."""
-    column = expressions.as_factor(part.expression)
-    if part.level is not None:
-        name = column if column is not None else expressions.write(part.expression)
-        bases = (name, *(f"{spelling}({name})" for spelling in FACTOR_SPELLINGS))
-        for base, text in itertools.product(bases, _level_texts(part.level)):
-            yield f"{base}[T.{text}]"
-            yield f"{base}[{text}]"
-            yield f"{base}{text}"
-        return
-    for base in _expression_texts(part):
-        if part.index is None:
-            yield base
-        else:
-            yield f"{base}{part.order}"
-    if part.index is not None:
-        yield str(part)
-
-
-def _expression_texts(part: Part) -> Iterator[str]:
-    node = part.expression
-    texts = [expressions.write(node), expressions.write(node, power="^", space="")]
-    if isinstance(node, Call):
-        texts.append(node.written)
-        if len(node.options) == 1:  # bs(x, 4) and poly(x, 2): the option without its name
-            texts.append(re.sub(r",(df|degree)=", ",", texts[1]))
-    for text in texts:
-        yield text
-        in_r = re.sub(r"\[(.*?)\]", r"c(\1)", text)
-        yield in_r.replace("=True", "=TRUE").replace("=False", "=FALSE")
-
-
-def _r_names(column: DesignColumn) -> Iterator[str]:
-    """Yield a column's name as R writes it, factors as in the formula or already made ones."""
-    if not column.parts:
-        yield "(Intercept)"
-        return
-    ways = []
-    for part in column.parts:
-        name = expressions.as_factor(part.expression)
-        if part.level is None:
-            ways.append([next(_part_texts(part)), *list(_part_texts(part))[1:8]])
-            continue
-        own = part.expression.written if isinstance(part.expression, Call) else ""
-        bases = {base for base in (own, name or expressions.write(part.expression)) if base}
-        ways.append([f"{b}{t}" for b in sorted(bases) for t in _level_texts(part.level)])
-    yield from (":".join(texts) for texts in itertools.product(*ways))
-
-
-def _level_texts(level: Label) -> tuple[str, ...]:
-    if isinstance(level, bool | np.bool_):
-        return (str(level), str(level).upper())
-    return ("NA", MISSING_LABEL) if level == MISSING_LABEL else (str(level),)
-
-
-def _canonical(name: str) -> str:
-    """Return a name without blanks, powers as R writes them and numbers in one form."""
-    bare = re.sub(r"[\s`]", "", name).replace("**", "^")
-    return _NUMBER.sub(lambda seen: f"{float(seen.group()):.15g}", bare)
-
-
-def _mangled(name: str) -> str:
-    """Return `name` as R's make.names would write it, each run of symbols as one dot."""
-    text = re.sub(r"\W+", ".", name)
-    return text if re.match(r"[^\W\d_]", text) else f"X{text}"
-
-
-def _brms(name: str) -> str:
-    return "".join(_BRMS_SYMBOLS.get(symbol, symbol) for symbol in name)
-
-
-def _stan(name: str) -> str:
-    """Return a level as brms writes it after ``mu``: letters and digits alone."""
-    return re.sub(r"[\W_]+", "", name)
