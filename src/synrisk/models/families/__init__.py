@@ -14,6 +14,7 @@ from synrisk.models.families.hurdle_amounts import HurdleGamma, HurdleLogNormal
 from synrisk.models.families.hurdle_counts import HurdleNegativeBinomial, HurdlePoisson
 from synrisk.models.families.lognormal import LogNormal
 from synrisk.models.families.negative_binomial import NegativeBinomial
+from synrisk.models.families.on_grid import OnGrid
 from synrisk.models.families.ordered_logit import OrderedLogit
 from synrisk.models.families.poisson import Poisson
 from synrisk.models.families.rounded import (
@@ -74,6 +75,7 @@ __all__ = [
     "HurdlePoisson",
     "LogNormal",
     "NegativeBinomial",
+    "OnGrid",
     "OrderedLogit",
     "Poisson",
     "Rounded",
