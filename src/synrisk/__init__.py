@@ -27,7 +27,18 @@ from synrisk.base.errors import (
 )
 from synrisk.data.csv_dialects import FileWarning
 from synrisk.data.households import load_households
-from synrisk.models.families import HurdleLogNormal, RoundedGaussian
+from synrisk.models.families import (
+    Binomial,
+    HurdleGamma,
+    HurdleLogNormal,
+    RoundedBeta,
+    RoundedGamma,
+    RoundedGaussian,
+    RoundedLogNormal,
+    RoundedStudentT,
+    TruncatedGaussian,
+    rounded,
+)
 from synrisk.models.plan import Regression
 from synrisk.models.priors import Conjugate, Exponential, Normal
 from synrisk.risk.diagnostics import ReliabilityWarning
@@ -55,6 +66,7 @@ __all__ = [
     "AllLevels",
     "AttributeRisk",
     "Audit",
+    "Binomial",
     "Comparison",
     "Conjugate",
     "Criteria",
@@ -67,6 +79,7 @@ __all__ = [
     "FitError",
     "FormulaError",
     "GuessError",
+    "HurdleGamma",
     "HurdleLogNormal",
     "IdentificationRisk",
     "Interval",
@@ -81,7 +94,11 @@ __all__ = [
     "Relative",
     "ReliabilityWarning",
     "ResourceError",
+    "RoundedBeta",
+    "RoundedGamma",
     "RoundedGaussian",
+    "RoundedLogNormal",
+    "RoundedStudentT",
     "SettingsError",
     "SuggestedPlan",
     "SynriskError",
@@ -89,6 +106,7 @@ __all__ = [
     "Synthesizer",
     "SyntheticDataError",
     "Tolerance",
+    "TruncatedGaussian",
     "TruthFactor",
     "UnreliableError",
     "Utility",
@@ -100,6 +118,7 @@ __all__ = [
     "fit",
     "identification_risk",
     "load_households",
+    "rounded",
     "suggest_plan",
     "utility",
 ]

@@ -12,13 +12,6 @@ from synrisk.data.schema import Factor, Numeric
 from synrisk.models import families
 from synrisk.models.families import family
 
-# A response of four levels, where their number matters.
-FAMILIES = (
-    *(known.given(Factor("y", ("a", "b", "c", "d"))) for known in families.FAMILIES),
-    HeavyTailed(),
-    Overdispersed(),
-)
-
 # Example responses and an independent log density of y given its predictors, for each family.
 EXAMPLES = {
     "gaussian": (Numeric("y"), [-1.3, 0.0, 2.4]),
@@ -37,7 +30,22 @@ EXAMPLES = {
     "hurdle_poisson": (Numeric("y"), [0.0, 1.0, 4.0]),
     "zero_inflated_poisson": (Numeric("y"), [0.0, 1.0, 4.0]),
     "hurdle_lognormal": (Numeric("y"), [0.0, 1.0, 4.0]),
+    "hurdle_gamma": (Numeric("y"), [0.0, 1.0, 4.0]),
+    "hurdle_negative_binomial": (Numeric("y"), [0.0, 1.0, 4.0]),
+    "zero_inflated_negative_binomial": (Numeric("y"), [0.0, 1.0, 4.0]),
+    "binomial_trials": (Numeric("y", (0.0, 5.0)), [0.0, 1.0, 4.0, 5.0]),
+    "truncated_gaussian": (Numeric("y", (-1.5, 3.0)), [-1.3, 0.0, 2.4]),
+    "rounded_student_t": (Numeric("y"), [-2.0, 0.0, 1.0]),
+    "rounded_lognormal": (Numeric("y"), [0.0, 1.0, 4.0]),
+    "rounded_gamma": (Numeric("y"), [0.0, 1.0, 4.0]),
+    "rounded_beta": (Numeric("y"), [0.0, 0.37, 0.99, 1.0]),
 }
+# Settled for the example's response: levels, bounds and trials matter to some.
+FAMILIES = (
+    *(known.given(EXAMPLES[known.name][0]) for known in families.FAMILIES),
+    HeavyTailed(),
+    Overdispersed(),
+)
 OUTSIDE = {
     "gaussian": np.inf,
     "bernoulli": 2.0,
@@ -55,48 +63,75 @@ OUTSIDE = {
     "hurdle_poisson": -1.0,
     "zero_inflated_poisson": 0.5,
     "hurdle_lognormal": -1.0,
+    "hurdle_gamma": 0.5,
+    "hurdle_negative_binomial": -1.0,
+    "zero_inflated_negative_binomial": 0.5,
+    "binomial_trials": 6.0,
+    "truncated_gaussian": 3.5,
+    "rounded_student_t": 0.5,
+    "rounded_lognormal": -1.0,
+    "rounded_gamma": 0.5,
+    "rounded_beta": 1.01,
 }
 
 
 def independent_log_density(name, y, eta, auxiliary):
     if name == "gamma":  # of the logarithm: the density times y
-        return stats.gamma.logpdf(np.exp(y), auxiliary[0], 0, np.exp(eta[0]) / auxiliary[0]) + y
+        return frozen(name, eta[0], auxiliary).logpdf(np.exp(y)) + y
     if name == "beta":  # of the logit: the density times y(1 − y)
         (mean, share), phi = 1 / (1 + np.exp(-np.array([eta[0], y]))), auxiliary[0]
         density = stats.beta.logpdf(share, mean * phi, (1 - mean) * phi)
         return density + np.log(share * (1 - share))
     if name in ("gaussian", "lognormal"):
         return stats.norm.logpdf(y, eta[0], auxiliary[0])
-    if name == "rounded_gaussian":
-        return np.log(np.diff(stats.norm.cdf([y - 0.5, y + 0.5], eta[0], auxiliary[0]))[0])
-    if name == "bernoulli":
-        return stats.bernoulli.logpmf(y, 1 / (1 + np.exp(-eta[0])))
-    if name == "poisson":
-        return stats.poisson.logpmf(y, np.exp(eta[0]))
+    if name.startswith("rounded"):
+        half = 0.005 if name == "rounded_beta" else 0.5
+        at = frozen(name.removeprefix("rounded_"), eta[0], auxiliary)
+        return np.log(np.diff(at.cdf([y - half, y + half]))[0])
+    if name == "truncated_gaussian":
+        bounds = (np.array([-1.5, 3.0]) - eta[0]) / auxiliary[0]
+        return stats.truncnorm.logpdf(y, *bounds, eta[0], auxiliary[0])
+    if name in ("bernoulli", "binomial_trials"):
+        return stats.binom.logpmf(y, 1 if name == "bernoulli" else 5, 1 / (1 + np.exp(-eta[0])))
     if name in ("student_t", "heavy_tailed"):
         return stats.t.logpdf(y, auxiliary[1], eta[0], auxiliary[0])
-    if name in ("negative_binomial", "overdispersed"):
-        shape = auxiliary[0]
-        return stats.nbinom.logpmf(y, shape, shape / (shape + np.exp(eta[0])))
+    if name in ("poisson", "negative_binomial", "overdispersed"):
+        name = name.replace("overdispersed", "negative_binomial")
+        return frozen(name, eta[0], auxiliary).logpmf(y)
     if name == "ordered_logit":
         cuts = np.array([-np.inf, 0.0, *np.cumsum(auxiliary), np.inf])
         return np.log(np.diff(stats.logistic.cdf(cuts[int(y) : int(y) + 2] - eta[0]))[0])
-    if name in ("hurdle_poisson", "zero_inflated_poisson", "hurdle_lognormal"):
+    if name.startswith(("hurdle", "zero_inflated")):
         return log_density_with_zeros(name, y, eta[0], auxiliary)
     odds = np.exp(np.array([0.0, *eta]))
     return np.log(odds[int(y)] / odds.sum())
 
 
+def frozen(name, eta, auxiliary):
+    """SciPy's distribution of a response itself."""
+    mean, shape = np.exp(eta), auxiliary[0] if len(auxiliary) else None
+    if name == "beta":
+        share = 1 / (1 + np.exp(-eta))
+        return stats.beta(share * shape, (1 - share) * shape)
+    return {
+        "gaussian": lambda: stats.norm(eta, shape),
+        "student_t": lambda: stats.t(auxiliary[1], eta, shape),
+        "lognormal": lambda: stats.lognorm(shape, 0, mean),
+        "gamma": lambda: stats.gamma(shape, 0, mean / shape),
+        "poisson": lambda: stats.poisson(mean),
+        "negative_binomial": lambda: stats.nbinom(shape, shape / (shape + mean)),
+    }[name]()
+
+
 def log_density_with_zeros(name, y, eta, auxiliary):
     p = auxiliary[-1] / (1 + auxiliary[-1])
-    if name == "hurdle_lognormal":
-        at = stats.norm(eta, auxiliary[0]).cdf
-        below = at(np.log(y - 0.5)) if y > 1 else 0.0
-        above = at(np.log(y + 0.5)) - below
+    hurdle = name.startswith("hurdle")
+    at = frozen(name.removeprefix("hurdle_").removeprefix("zero_inflated_"), eta, auxiliary)
+    if name in ("hurdle_lognormal", "hurdle_gamma"):
+        above = at.cdf(y + 0.5) - (at.cdf(y - 0.5) if y > 1 else 0.0)
     else:
-        poisson = stats.poisson(np.exp(eta))
-        above = poisson.pmf(y) / (1.0 if name.startswith("zero") else poisson.sf(0))
-    if name.startswith("hurdle"):
+        above = at.pmf(y) / (at.sf(0) if hurdle else 1.0)
+    if hurdle:
         return np.log((1 - p) * above if y else p)
     return np.log((1 - p) * above + (0.0 if y else p))
 
@@ -149,7 +184,7 @@ def test_probabilities_up_to_a_value_add_up(known):
         np.testing.assert_allclose((up - down) / (2 * step), density, atol=1e-8)
     elif np.isfinite(known.least):
         for row, value in enumerate(y):
-            upto = np.arange(value + 1.0)
+            upto = known.on_grid(known.grid_step * np.arange(round(value / known.grid_step) + 1.0))
             p = np.exp(known.log_density(upto, eta[[row]], auxiliary[[row]]))
             assert p.sum() == pytest.approx(found[row], rel=1e-12)
         assert (known.cdf(-np.ones(6), eta, auxiliary) == 0).all()
@@ -242,6 +277,7 @@ def test_draws_have_the_distribution(known):
     if known.is_continuous:
         grid = np.linspace(drawn.min() - 1.0, drawn.max() + 1.0, 400_001)
         density = np.exp(known.log_density(grid, eta[:1], auxiliary[:1]))
+        density = np.where(known.supports(grid, variable), density, 0.0)
         cumulative = np.cumsum(density) * (grid[1] - grid[0])
         test = stats.kstest(drawn, lambda v: np.interp(v, grid, cumulative / cumulative[-1]))
         assert (

@@ -14,7 +14,7 @@ from scipy.stats import expon, norm
 
 import synrisk as sr
 
-N_RECORDS, N_NODES, REACH = 30, {2: 80, 3: 36}, 7.0
+N_RECORDS, N_NODES, REACH = 30, {1: 400, 2: 80, 3: 36}, 7.0
 every = pytest.mark.parametrize("name", CASES)
 
 

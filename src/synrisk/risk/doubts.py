@@ -198,7 +198,8 @@ def _rounded(model: Model, release: Sequence[Released], n_evaluated: int) -> Dou
         name,
         f"{name} is released rounded more coarsely than its model knows: model it as rounded, or "
         "release more digits",
-        f"Model it{without} by the family rounded_gaussian with the step of the release, or "
+        f"Model it{without} by a rounded family, such as rounded_gaussian or rounded_lognormal, "
+        "with the step of the release, or "
         "release more digits.",
         np.ones(n_evaluated, dtype=bool),
     )

@@ -10,14 +10,14 @@ import contextlib
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NoReturn, ParamSpec, TypeVar, cast, get_args
 
 from synrisk.assessment.attribute_risk import EstimatorName, JointName, UnreliableName
 from synrisk.audit.radius import Radius
 from synrisk.base.errors import SettingsError, SynriskError, listed, nearest
-from synrisk.base.messages import Place
+from synrisk.base.messages import Place, toml_text
 from synrisk.data.schema import (
     MISSING_BY_COLUMN,
     MISSING_POLICIES,
@@ -25,7 +25,7 @@ from synrisk.data.schema import (
     MissingOfOne,
 )
 from synrisk.data.toml import Section, read_settings
-from synrisk.models.families import HurdleLogNormal, RoundedGaussian
+from synrisk.models.families import FAMILIES
 from synrisk.models.plan import Plan, Regression
 from synrisk.models.priors import PRIORS, Conjugate, Exponential, Normal
 from synrisk.risk.guesses import (
@@ -75,6 +75,13 @@ _EVEN: dict[str, tuple[Any, tuple[str, ...]]] = {
     "relative": (Relative, ("below", "above", "within")),
     "additive": (Additive, ("below", "above", "within")),
     "interval": (Interval, ("low", "high", "within")),
+}
+# Of a family, and what they mean.
+_OPTIONS = {
+    "step": "what values are multiples of",
+    "lower": "the smallest value that is possible",
+    "upper": "the largest value that is possible",
+    "trials": "how many trials everybody has",
 }
 _GUESSES = (
     'must be "range", a number, "all levels", or one of { range = [0, 100] }, '
@@ -353,7 +360,9 @@ def _models(
     draws: list[Path] = []
     rename: dict[str, dict[str, str]] = {}
     for model in models:
-        model.refuse_unknown(("formula", "family", "step", "prior", "weights", "draws", "rename"))
+        model.refuse_unknown(
+            ("formula", "family", *_OPTIONS, "prior", "weights", "draws", "rename")
+        )
         regression = _regression(model)
         regressions.append(regression)
         file = model.text("draws")
@@ -401,14 +410,14 @@ def _regression(model: Section) -> Regression:
     if formula is None:
         model.refuse('lacks its formula, such as formula = "LogIncome ~ LogExpenditure".')
     known = attempt((model, "family"), Regression, "y ~ 1", str(family)).distribution
-    if "step" in model.values:
-        if not isinstance(known, RoundedGaussian | HurdleLogNormal):
-            model.refuse(
-                'is for family = "rounded_gaussian" or "hurdle_lognormal": what values are '
-                "multiples of.",
-                "step",
-            )
-        known = attempt((model, "step"), type(known), model.values["step"])
+    for option, meaning in _OPTIONS.items():
+        if option not in model.values:
+            continue
+        if option not in {one.name for one in fields(known)}:
+            having = [one.name for one in FAMILIES if option in {o.name for o in fields(one)}]
+            names = listed(map(toml_text, having), len(having))
+            model.refuse(f"is for family = {names}: {meaning}.", option)
+        known = attempt((model, option), replace, known, **{option: model.values[option]})
     prior, weights = _prior(model), model.text("weights")
     return attempt(
         (model, "formula"), Regression, str(formula), known, prior=prior, weights=weights

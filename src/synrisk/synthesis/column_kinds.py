@@ -11,10 +11,12 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
+from scipy.special import logit
 
 from synrisk.base.arrays import FloatArray
 from synrisk.data.schema import as_real_numbers
 from synrisk.synthesis.identifiers import identifies, names_people
+from synrisk.synthesis.rounding import are_too_wide
 
 Kind: TypeAlias = Literal[
     "id", "text", "date", "constant", "other",
@@ -46,11 +48,21 @@ _WIDE_SHARES = 0.6  # the span from which numbers between 0 and 1 are taken for 
 _NEARLY_ALL = 0.8
 _MOST_DIGITS = 4
 _MOST_DATES = 0.9
+_LARGEST_WHOLE = 2.0**53
+_PARTS_1 = 1e-9
+_LEAST_SHARE = 0.001  # a step of shares
 _DATE = re.compile(
     r"\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})([T ].*)?\s*"
 )
 _ID = re.compile(r"(.*[^A-Za-z])?[iI][dD]s?|.*[a-z]I[dD]s?")
 _SHARE_NAME = re.compile(r"(?i).*(share|ratio|rate|percent|pct|prop|fraction|mtr).*")
+
+
+_ROUNDED = {
+    "gaussian": "rounded_gaussian", "rounded_gaussian": "rounded_gaussian",
+    "student_t": "rounded_student_t", "lognormal": "rounded_lognormal", "gamma": "rounded_gamma",
+    "beta": "rounded_beta", "hurdle_lognormal": "hurdle_lognormal",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -70,7 +82,7 @@ class ColumnKind:
     is_category
         Whether the data must be told that it holds levels.
     step
-        What amounts with zeros are multiples of.
+        What all values are multiples of, where that matters.
     reason
         Why, without a value of the data.
     """
@@ -88,6 +100,22 @@ class ColumnKind:
     def has_levels(self) -> bool:
         """Whether its model is of levels."""
         return self.kind in ("two classes", "classes", "ordered")
+
+    def on_grid(self, values: FloatArray, n_different: int) -> ColumnKind:
+        """Return the kind with families of rounded values, where rounding is coarse or seen.
+
+        All values are multiples of a step of which a standard deviation has few, by the measure of
+        `synthesis.rounding`; of whole numbers only those of more than 1.
+        """
+        step = _common_step(values) if n_different > _FEW else 0.0
+        families = tuple(_ROUNDED[name] for name in self.families if name in _ROUNDED)
+        known = step == 1.0 and (set(families) & set(self.families) or self.kind == "amount")
+        if not step or known or not families or not _is_coarse(values, step, self.scale):
+            return self
+        others = tuple(name for name in self.families if name not in families)
+        told = "whole numbers" if step == 1.0 else f"multiples of {step:g}"
+        reason = f"{self.reason}; all {told}, and few of these apart"
+        return replace(self, families=families + others, reason=reason, step=step)
 
 
 def kinds_of_columns(frame: pd.DataFrame) -> dict[str, ColumnKind]:
@@ -162,9 +190,9 @@ def _kind_of_numbers(name: str, values: FloatArray) -> ColumnKind:
     ordered = _ordered_reason(different, counts, whole)
     if ordered:
         return ColumnKind(name, "ordered", ordered, ("ordered_logit", "categorical"))
-    if whole and finite.min() >= 0:
-        return _kind_of_whole_numbers(name, finite)
-    return _kind_of_any_numbers(name, finite)
+    is_whole = whole and finite.min() >= 0
+    own = (_kind_of_whole_numbers if is_whole else _kind_of_any_numbers)(name, finite)
+    return own.on_grid(finite, len(different))
 
 
 def _ordered_reason(different: FloatArray, counts: Any, whole: bool) -> str:
@@ -284,6 +312,32 @@ def _kind_of_amounts_with_zeros(name: str, values: FloatArray) -> ColumnKind:
         "and hurdle_lognormal is a model of it"
     )
     return ColumnKind(name, "amount with zeros", reason)
+
+
+def _common_step(values: FloatArray) -> float:
+    """Return what all values are multiples of, with few digits; 0 where there is nothing."""
+    for digits in range(_MOST_DIGITS + 1):
+        scaled = values * 10.0**digits
+        if np.abs(scaled).max() > _LARGEST_WHOLE:
+            return 0.0
+        if np.allclose(scaled, np.rint(scaled), rtol=1e-12, atol=1e-7):
+            step = int(np.gcd.reduce(np.rint(scaled).astype(np.int64)))
+            return step / 10.0**digits
+    return 0.0
+
+
+def _is_coarse(values: FloatArray, step: float, scale: str) -> bool:
+    """Tell whether a standard deviation of values, on their model's scale, has few steps."""
+    if scale == "logit":
+        parts = 1.0 / step
+        if abs(parts - round(parts)) > _PARTS_1 or not step >= _LEAST_SHARE:
+            return False
+        inside = np.clip(values, 0.25 * step, 1.0 - 0.25 * step)
+        return are_too_wide(step / (inside * (1.0 - inside)), float(np.std(logit(inside))))
+    if scale:  # amounts, those above 0
+        above = values[values > 0]
+        return are_too_wide(step / above, float(np.std(np.log(above))))
+    return are_too_wide(np.full(len(values), step), float(np.std(values)))
 
 
 def _term_of_amounts(values: FloatArray) -> str:

@@ -1,9 +1,9 @@
 """Released values that are rounded: whether a model's density may stand for their probability.
 
-A whole-number column of a gaussian model is released rounded. The probability of a rounded value is
-the density times the width of what is rounded to it but for a relative (width/σ)²/24 · (z² − 1), so
-that rounding looks like a log σ that is larger by (width/σ)²/24. Against its standard error among n
-rows, 1/√(2n), that is
+A whole-number column of a continuous model is released rounded. The probability of a rounded value
+is the density times the width of what is rounded to it but for a relative (width/σ)²/24 · (z² − 1),
+so that rounding looks like a log σ that is larger by (width/σ)²/24. Against its standard error among
+n rows, 1/√(2n), that is
 
     shift = √(2n) · mean (width/σ)² / 24
 
@@ -20,7 +20,8 @@ import numpy as np
 import pandas as pd
 
 from synrisk.base.arrays import FloatArray
-from synrisk.models.families import RoundedGaussian
+from synrisk.base.errors import OptionError
+from synrisk.models.families import rounded as rounded_family
 from synrisk.models.plan import Regression
 from synrisk.models.posterior import Posterior
 
@@ -79,17 +80,23 @@ def is_coarse(
     below, at, above = (regression.on_model_scale(values + by) for by in (-step / 2, 0.0, step / 2))
     with np.errstate(all="ignore"):
         width = np.abs(above - np.where(np.isfinite(below), below, 2.0 * at - above))
-        shift = math.sqrt(2.0 * len(values)) * float(np.mean((width / sigma) ** 2)) / 24.0
+        return are_too_wide(width, sigma)
+
+
+def are_too_wide(widths: FloatArray, sigma: float) -> bool:
+    """Tell whether what is rounded to values is too wide for a density, row by row."""
+    shift = math.sqrt(2.0 * len(widths)) * float(np.mean((widths / sigma) ** 2)) / 24.0
     return not shift <= _LARGEST_SHIFT
 
 
-def rounded(regression: Regression) -> Regression | None:
-    """Return the regression of rounded values in place of a normal one. None: there is none."""
-    if not regression.distribution.exact or regression.transform.steps:
+def rounded(regression: Regression, step: float = 1.0) -> Regression | None:
+    """Return the regression of rounded values in place of a continuous one. None: there is none."""
+    if regression.parsed.transform.steps:
+        return None
+    try:
+        family = rounded_family(regression.distribution, step)
+    except OptionError:
         return None
     return Regression(
-        regression.formula,
-        RoundedGaussian(1.0),
-        prior=regression.prior,
-        weights=regression.weights,
+        regression.formula, family, prior=regression.prior, weights=regression.weights
     )

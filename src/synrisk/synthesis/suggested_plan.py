@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from textwrap import fill, indent
 from typing import Any
 
@@ -19,7 +19,8 @@ from synrisk.base.errors import DataError, OptionError, SynriskError, listed
 from synrisk.base.messages import toml_key, toml_text, visible
 from synrisk.data.frames import TableLike, read_table
 from synrisk.data.schema import Types, require_columns
-from synrisk.models.families import HurdleLogNormal
+from synrisk.models.families import OnGrid
+from synrisk.models.families import family as resolve_family
 from synrisk.models.plan import Regression
 from synrisk.synthesis.column_kinds import LEFT_OUT, ColumnKind, kinds_of_columns
 from synrisk.synthesis.formula_search import Found, encode, in_order
@@ -335,10 +336,10 @@ class _Suggestion:
             terms = [self._term(one) for one in predictors[:n_terms]]
             for family in own.families:
                 formula = f"{in_formula(name)} ~ {' + '.join(terms) or '1'}"
-                step = own.step if family == "hurdle_lognormal" else 1.0
-                regression = Regression(
-                    formula, family=family if step == 1.0 else HurdleLogNormal(step)
-                )
+                known = resolve_family(family)
+                if isinstance(known, OnGrid) and own.step:
+                    known = replace(known, step=own.step)
+                regression = Regression(formula, family=known)
                 problem = self._problem(regression)
                 if not problem:
                     self.roles[name] = (SYNTHESIZED, self._why(found, n_terms, family))

@@ -43,7 +43,7 @@ from synrisk.data.schema import (
 )
 from synrisk.fitting import Refit, fit_regression
 from synrisk.models.design import Design
-from synrisk.models.families import RoundedGaussian
+from synrisk.models.families import Rounded
 from synrisk.models.plan import Plan, Regression
 from synrisk.models.posterior import Posterior, parameter_names
 from synrisk.models.priors import Conjugate, PriorSpec, check_prior
@@ -383,7 +383,7 @@ class Synthesizer:
                 "of it is scored by probabilities of rounded values."
             )
             for model in self.models
-            if isinstance(model.regression.distribution, RoundedGaussian)
+            if isinstance(model.regression.distribution, Rounded)
         ]
         misfits = misfit_notes(self._predictive_checks)
         return (*fitted, *saturated, *misfits, *rounded, *left_out)

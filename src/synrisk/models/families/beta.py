@@ -57,6 +57,11 @@ class Beta(Family):
         _, a, b, _ = _parts(eta, auxiliary)
         return np.asarray(betainc(a, b, expit(y)))
 
+    def survival(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
+        """Return that of one less the share."""
+        _, a, b, _ = _parts(eta, auxiliary)
+        return np.asarray(betainc(b, a, expit(-y)))
+
     def score(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
         """Return the derivatives in eta and log phi."""
         mean, a, b, phi = _parts(eta, auxiliary)

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from synrisk.base.arrays import BoolArray, FloatArray
+from synrisk.base.arrays import FloatArray
 from synrisk.data.schema import Factor, Variable
-from synrisk.models.families.family import Family
+from synrisk.models.families.levels import OfLevels
 
 
 def _base(eta: Any, cell: Any, h: Any, parameters: Any) -> Any:
@@ -30,7 +30,7 @@ def _varying(y: Any, eta: Any, cell: Any, h: Any, parameters: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Categorical(Family):
+class Categorical(OfLevels):
     """P(y = k) = softmax(0, eta)_k, the 0 being the reference level's.
 
     Codes are those of the response's levels; predictor q belongs to code q + 1, so the reference is
@@ -40,8 +40,6 @@ class Categorical(Family):
 
     name: ClassVar[str] = "categorical"
     aliases: ClassVar[tuple[str, ...]] = ("multinom", "multinomial")
-    makes_factor: ClassVar[bool] = True
-    is_classification: ClassVar[bool] = True
     is_ordered: ClassVar[bool] = False
     wants: ClassVar[str] = "a factor with at least two levels"
     compiled: ClassVar[Any] = (_varying, _base)
@@ -53,23 +51,6 @@ class Categorical(Family):
     def predictor_levels(self, response: Variable) -> tuple[int, ...]:
         """Return every code but the reference's."""
         return tuple(range(1, len(response.levels))) if isinstance(response, Factor) else ()
-
-    def fits(self, response: Variable) -> bool:
-        """A factor with at least two levels."""
-        return isinstance(response, Factor) and len(response.levels) >= 2
-
-    def all_values(self, response: Variable) -> FloatArray:
-        """The codes of the levels."""
-        n_levels = len(response.levels) if isinstance(response, Factor) else 0
-        return np.arange(n_levels, dtype=np.float64)
-
-    def supports(self, y: FloatArray, response: Variable) -> BoolArray:
-        """The codes of the levels."""
-        return np.isin(y, self.all_values(response))
-
-    def events(self, y: FloatArray) -> tuple[BoolArray, ...]:
-        """Each level that occurs."""
-        return tuple(y == code for code in np.unique(y))
 
     def log_density(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
         """Return eta_y − log Σ exp(eta)."""

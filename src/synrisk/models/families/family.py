@@ -21,6 +21,7 @@ import pandas as pd
 
 from synrisk.base.arrays import BoolArray, FloatArray
 from synrisk.data.schema import Factor, Variable
+from synrisk.models.families import intervals
 
 # See `Family.compiled`.
 Compiled: TypeAlias = tuple[Callable[..., Any], Callable[..., Any]]
@@ -181,6 +182,26 @@ class Family(ABC):
     def cdf(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray | None:
         """Return the probability of values up to `y`; None where it is not known."""
         return None
+
+    def survival(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray | None:
+        """Return the probability of values above `y`, small ones with all digits; None as above."""
+        return None
+
+    def quantile(self, u: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
+        """Return the smallest value up to which the probability is `u`, where a family has it."""
+        raise NotImplementedError
+
+    def log_interval(
+        self, low: FloatArray, high: FloatArray, eta: FloatArray, auxiliary: FloatArray
+    ) -> FloatArray:
+        """Return the log probability of values between two ends, of a continuous family."""
+        return intervals.log_interval(self, low, high, eta, auxiliary)
+
+    def interval_derivatives(
+        self, low: FloatArray, high: FloatArray, eta: FloatArray, auxiliary: FloatArray
+    ) -> intervals.Derivatives:
+        """Return its first and second derivatives, as `score` and `curvature` have them."""
+        return intervals.interval_derivatives(self, low, high, eta, auxiliary)
 
     @abstractmethod
     def supports(self, y: FloatArray, response: Variable) -> BoolArray:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import digamma, gammainc, gammaincinv, gammaln, polygamma
+from scipy.special import digamma, gammainc, gammaincc, gammaincinv, gammaln, polygamma
 
 from synrisk.base.arrays import BoolArray, FloatArray
 from synrisk.data.schema import Variable
@@ -55,6 +55,11 @@ class Gamma(Family):
         shape = auxiliary[..., 0]
         return np.asarray(gammainc(shape, shape * _apart(y, eta)[1]))
 
+    def survival(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
+        """Return its complement."""
+        shape = auxiliary[..., 0]
+        return np.asarray(gammaincc(shape, shape * _apart(y, eta)[1]))
+
     def score(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
         """shape·(exp(d) − 1), and in log shape."""
         shape = auxiliary[..., 0]
@@ -72,8 +77,12 @@ class Gamma(Family):
         self, eta: FloatArray, auxiliary: FloatArray, rng: np.random.Generator
     ) -> npt.NDArray[Any]:
         """Draw the logarithm of an amount, by one uniform number."""
+        return self.quantile(rng.random(eta.shape[:-1]), eta, auxiliary)
+
+    def quantile(self, u: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
+        """Return the logarithm of the amount up to which the probability is `u`."""
         shape = auxiliary[..., 0]
-        drawn = gammaincinv(shape, rng.random(eta.shape[:-1])) / shape
+        drawn = gammaincinv(shape, u) / shape
         return np.asarray(eta[..., 0] + np.log(np.maximum(drawn, _LEAST_DRAWN)))
 
 

@@ -8,11 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from synrisk.base.arrays import BoolArray, FloatArray
 from synrisk.data.schema import Variable
 from synrisk.models.families.family import Auxiliary, Family
+from synrisk.models.families.intervals import Derivatives
+from synrisk.models.families.normal_interval import log_mass, mass_derivatives
 
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -59,6 +61,27 @@ class Gaussian(Family):
         """Φ((y − eta)/sigma)."""
         return np.asarray(ndtr((y - eta[..., 0]) / auxiliary[..., 0]))
 
+    def quantile(self, u: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
+        """Eta + sigma·Φ⁻¹(u)."""
+        return np.asarray(eta[..., 0] + auxiliary[..., 0] * ndtri(u))
+
+    def survival(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
+        """Φ(−(y − eta)/sigma)."""
+        return np.asarray(ndtr((eta[..., 0] - y) / auxiliary[..., 0]))
+
+    def log_interval(
+        self, low: FloatArray, high: FloatArray, eta: FloatArray, auxiliary: FloatArray
+    ) -> FloatArray:
+        """log(Φ(b) − Φ(a)) of the standardised ends."""
+        return log_mass(*_standardised(low, high, eta, auxiliary))
+
+    def interval_derivatives(
+        self, low: FloatArray, high: FloatArray, eta: FloatArray, auxiliary: FloatArray
+    ) -> Derivatives:
+        """(φ(a) − φ(b))/(sigma P) and (a φ(a) − b φ(b))/P, of the probability P, and theirs."""
+        a, b = _standardised(low, high, eta, auxiliary)
+        return mass_derivatives(a, b, log_mass(a, b), auxiliary[..., 0])
+
     def score(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
         """z/sigma and z² − 1, where z = (y − eta)/sigma."""
         sigma = auxiliary[..., 0]
@@ -78,3 +101,10 @@ class Gaussian(Family):
     ) -> npt.NDArray[Any]:
         """Draw from the normal distribution."""
         return rng.normal(eta[..., 0], auxiliary[..., 0])
+
+
+def _standardised(
+    low: FloatArray, high: FloatArray, eta: FloatArray, auxiliary: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    x, sigma = eta[..., 0], auxiliary[..., 0]
+    return (low - x) / sigma, (high - x) / sigma

@@ -14,6 +14,8 @@ from synrisk.data.schema import Variable
 from synrisk.models.families.derivatives import gradient, hessian, softplus
 from synrisk.models.families.family import Auxiliary, Family
 
+_LARGEST_U = 1.0 - 2.0**-53
+_LARGEST_COUNT = 2.0**53  # beyond, doubles skip whole numbers
 _MOST = 4  # logarithms a value, for which a gamma function takes as long
 
 
@@ -67,11 +69,22 @@ class NegativeBinomial(Family):
         self, eta: FloatArray, auxiliary: FloatArray, rng: np.random.Generator
     ) -> npt.NDArray[Any]:
         """Draw a count, by one uniform number."""
-        from scipy.stats import nbinom  # which takes long to import
+        return self.quantile(rng.random(eta.shape[:-1]), eta, auxiliary)
 
-        x, shape = eta[..., 0], auxiliary[..., 0]
-        u = rng.random(eta.shape[:-1])
-        return np.asarray(np.maximum(nbinom.ppf(u, shape, np.exp(_log_rest(x, shape))), 0.0))
+    def quantile(self, u: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
+        """Return the smallest count up to which the probability is `u`.
+
+        By halving: SciPy's inverse warns, and fails, of a mean near 0 and a `u` near 1.
+        """
+        u = np.minimum(u, _LARGEST_U)
+        low, high = np.full(np.shape(u), -1.0), np.zeros(np.shape(u))
+        while (short := self.cdf(high, eta, auxiliary) < u).any() and high.max() < _LARGEST_COUNT:
+            low, high = np.where(short, high, low), np.where(short, 2.0 * high + 1.0, high)
+        while (high - low).max(initial=0.0) > 1.0:
+            middle = np.floor(0.5 * (low + high))
+            short = self.cdf(middle, eta, auxiliary) < u
+            low, high = np.where(short, middle, low), np.where(short, high, middle)
+        return np.maximum(high, 0.0)
 
     def _parts(
         self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray

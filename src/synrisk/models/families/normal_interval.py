@@ -25,16 +25,16 @@ def over_mass(z: FloatArray, log_mass: FloatArray) -> FloatArray:
     return np.exp(-0.5 * z * z - _HALF_LOG_TWO_PI - log_mass)
 
 
-def interval_derivatives(
+def mass_derivatives(
     a: FloatArray, b: FloatArray, log_mass: FloatArray, sigma: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return the derivatives of log(Φ(b) − Φ(a)) in the mean and in log sigma.
 
     (φ(a) − φ(b))/(sigma P) and (a φ(a) − b φ(b))/P on the last axis, and theirs on the last two;
-    a may be −∞.
+    the ends may be infinite.
     """
     at_a, at_b = over_mass(a, log_mass), over_mass(b, log_mass)
-    a = np.where(np.isfinite(a), a, 0.0)  # whose density is 0
+    a, b = (np.where(np.isfinite(end), end, 0.0) for end in (a, b))  # whose density is 0
     first, second, third, fourth = (a**power * at_a - b**power * at_b for power in range(4))
     slope = first / sigma
     eta2, mixed, log2 = np.broadcast_arrays(

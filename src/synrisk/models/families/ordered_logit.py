@@ -14,14 +14,15 @@ from scipy.special import expit
 from synrisk.base.arrays import BoolArray, FloatArray
 from synrisk.data.schema import Factor, Variable
 from synrisk.models.families.derivatives import gradient, softplus
-from synrisk.models.families.family import Auxiliary, Family
+from synrisk.models.families.family import Auxiliary
+from synrisk.models.families.levels import OfLevels
 
 # Thresholds as brms (b_Intercept[1]), R's mangling of it, and Bambi (threshold[0]) write them.
 _THRESHOLD = re.compile(r"(?:b_Intercept|threshold)(?:\[|\.)(\d+)(?:\]|\.)?")
 
 
 @dataclass(frozen=True)
-class OrderedLogit(Family):
+class OrderedLogit(OfLevels):
     """P(y ≤ k) = 1/(1 + exp(eta − c_k)) with c₀ = 0 < c₁ < …, of levels in order.
 
     The intercept is minus the first threshold; the gaps between one threshold and the next are
@@ -37,8 +38,6 @@ class OrderedLogit(Family):
 
     name: ClassVar[str] = "ordered_logit"
     aliases: ClassVar[tuple[str, ...]] = ("cumulative", "ordinal", "polr")
-    makes_factor: ClassVar[bool] = True
-    is_classification: ClassVar[bool] = True
     wants: ClassVar[str] = "a factor with at least two levels, which types= lists in order"
 
     @property
@@ -67,22 +66,9 @@ class OrderedLogit(Family):
 
     def fits(self, response: Variable) -> bool:
         """A factor with at least two levels, whose order is declared if they are words."""
-        if not isinstance(response, Factor) or len(response.levels) < 2:
+        if not isinstance(response, Factor) or not super().fits(response):
             return False
         return response.declared or not any(isinstance(level, str) for level in response.levels)
-
-    def all_values(self, response: Variable) -> FloatArray:
-        """The codes of the levels."""
-        n_levels = len(response.levels) if isinstance(response, Factor) else 0
-        return np.arange(n_levels, dtype=np.float64)
-
-    def supports(self, y: FloatArray, response: Variable) -> BoolArray:
-        """The codes of the levels."""
-        return np.isin(y, self.all_values(response))
-
-    def events(self, y: FloatArray) -> tuple[BoolArray, ...]:
-        """Each level that occurs."""
-        return tuple(y == code for code in np.unique(y))
 
     def log_density(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
         """The log of a difference of two logistic functions, without that difference."""

@@ -76,3 +76,9 @@ class Poisson(Family):
     ) -> npt.NDArray[Any]:
         """Draw a count."""
         return rng.poisson(np.exp(eta[..., 0]))
+
+    def quantile(self, u: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
+        """Return the smallest count up to which the probability is `u`."""
+        from scipy.stats import poisson  # which takes long to import
+
+        return np.asarray(np.maximum(poisson.ppf(u, np.exp(eta[..., 0])), 0.0))

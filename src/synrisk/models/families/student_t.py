@@ -47,6 +47,10 @@ class StudentT(Family):
         """Return that of z."""
         return np.asarray(stdtr(auxiliary[..., 1], (y - eta[..., 0]) / auxiliary[..., 0]))
 
+    def survival(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
+        """Return that of −z."""
+        return np.asarray(stdtr(auxiliary[..., 1], (eta[..., 0] - y) / auxiliary[..., 0]))
+
     def score(self, y: FloatArray, eta: FloatArray, auxiliary: FloatArray) -> FloatArray:
         """(nu + 1)·z/(sigma·d) and the like, with d = nu + z²."""
         z, d, sigma, nu = _parts(y, eta, auxiliary)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +17,10 @@ import pandas as pd
 from synrisk.base.arrays import BoolArray, FloatArray
 from synrisk.data.schema import Variable
 from synrisk.models.families.family import Auxiliary, Family
+from synrisk.models.families.intervals import Derivatives
 
-# First and second derivatives, in eta and the logs of the part's own auxiliary parameters: on the
-# last axis, and on the last two.
-Derivatives: TypeAlias = tuple[FloatArray, FloatArray]
 _ODDS_OF_ZERO = "odds_of_zero"
+_LEAST_LOG_RATE, _LARGEST_LOG_RATE = -300.0, 230.0  # squares of rates are numbers
 
 
 @dataclass(frozen=True)
@@ -123,6 +122,11 @@ class Hurdle(ZeroPart):
             np.where(is_zero, 1.0 - p, -p),
             -p * (1.0 - p),
         )
+
+
+def held(eta: FloatArray) -> FloatArray:
+    """Return logs of rates, held where squares of the rates would not be numbers."""
+    return np.clip(eta, _LEAST_LOG_RATE, _LARGEST_LOG_RATE)
 
 
 def with_odds(
