@@ -26,15 +26,15 @@ def with_copies(distances, n_copied, size, rng):
     return distances._replace(nearest=nearest)
 
 
-@pytest.mark.parametrize("n_dimensions", [1, 2, 5])
-def test_the_ratio_is_that_of_the_nearer_of_two(n_dimensions):
+@pytest.mark.parametrize(("n_dimensions", "filled"), [(1, 1), (2, 2), (5, 5), (2, 1.4)])
+def test_the_ratio_is_that_of_the_nearer_of_two(n_dimensions, filled):
     d, density, size = np.array([0.01, 0.05, 0.2]), 50.0, 0.07
     # By chance no row is within d with the probability exp(-density · d^D).
-    survives = np.exp(-density * d**n_dimensions)
-    of_chance = density * n_dimensions * d ** (n_dimensions - 1) * survives
+    survives = np.exp(-density * d**filled)
+    of_chance = density * filled * d ** (filled - 1) * survives
     copy = chi(n_dimensions, scale=size)
     with_copy = copy.pdf(d) * survives + of_chance * copy.sf(d)
-    distances = Distances(d, np.full(3, np.log(density)), np.arange(3), n_dimensions)
+    distances = Distances(d, np.full(3, np.log(density)), np.arange(3), n_dimensions, filled)
     np.testing.assert_allclose(_ratio(distances, size), with_copy / of_chance, rtol=1e-12)
 
 
