@@ -16,7 +16,8 @@ def by_chance(n, n_dimensions, rng, density=50.0):
     """Return distances to the nearest of rows that lie evenly."""
     volume = rng.exponential(size=n) / density
     nearest = volume ** (1.0 / n_dimensions)
-    return Distances(nearest, np.full(n, np.log(density)), np.arange(n), n_dimensions)
+    rows = np.arange(n)
+    return Distances(nearest, np.full(n, np.log(density)), rows, n_dimensions, n_dimensions)
 
 
 def with_copies(distances, n_copied, size, rng):
@@ -62,7 +63,7 @@ def test_copies_are_told_from_others_and_the_probability_comes_true():
 
 
 def test_a_row_is_one_persons_at_most():
-    distances = Distances(np.array([1e-4, 1e-4, 0.3]), np.zeros(3), np.array([7, 7, 2]), 2)
+    distances = Distances(np.array([1e-4, 1e-4, 0.3]), np.zeros(3), np.array([7, 7, 2]), 2, 2)
     found = near_copies(distances, SIZES)
     assert found.probability[0] == found.probability[1] <= 0.5
 
