@@ -178,7 +178,7 @@ MISTAKES = {
         lambda _: audit(keys=["Income", "Spending", "Kids", "Region"]),
         "Nothing is left that could be learnt",
     ),
-    "a key twice": (lambda _: audit(keys=["Income", "Income"]), "keys names a column twice"),
+    "a key twice": (lambda _: audit(keys=["Income", "Income"]), "keys names Income twice"),
     "a frame as keys": (lambda _: audit(keys=real()), "keys is a list of names"),
     "no key": (lambda _: audit(keys=[]), "keys names no column"),
     "one value everywhere": (

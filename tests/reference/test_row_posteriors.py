@@ -18,10 +18,11 @@ ERRORS = 4.5  # of Monte Carlo: all comparisons of this file together fail once 
 
 
 def enumerated(log_f, log_prior):
-    """Return p(row j is the target's | release) for all j, as a function of the release and of t.
+    """Return p(row j is the target's | release) for all j, as a function of the datasets and of t.
 
     `log_f[v, j, g]` is the log probability of value v at row j under parameter g. The intruder does
-    not know any y: all are summed over, each with p(y) and with p(Ỹ | y) = ∫ p(θ | y) f(Ỹ | θ) dθ.
+    not know any y: all are summed over, each with p(y) and, for every dataset, with
+    p(Ỹ_l | y) = ∫ p(θ | y) f(Ỹ_l | θ) dθ.
     """
     n = log_f.shape[1]
     every = np.array(list(product((0, 1), repeat=n)))
@@ -30,8 +31,10 @@ def enumerated(log_f, log_prior):
     p_y = np.exp(of_y + log_prior).sum(axis=1)
     posterior = np.exp(of_y + log_prior) / p_y[:, None]
 
-    def rows_of(values, t):
-        joint = p_y * (posterior @ np.exp(log_f[values, rows].sum(axis=0)))
+    def rows_of(datasets, t):
+        joint = p_y.copy()
+        for values in datasets:
+            joint *= posterior @ np.exp(log_f[values, rows].sum(axis=0))
         p = np.array([joint[every[:, j] == t].sum() for j in rows])
         return p / p.sum()
 
@@ -70,10 +73,31 @@ def test_six_records_whose_values_are_all_enumerated(seed):
     ).records
     rows_of = enumerated(*logistic(x, PRIOR["Intercept"], PRIOR["x"]))
     for i, t in enumerate(people["y"]):
-        expected = rows_of(release["y"].to_numpy(), t)[i]
+        expected = rows_of([release["y"].to_numpy()], t)[i]
         assert abs(found["posterior"].iloc[i] - expected) < ERRORS * found["posterior_mcse"].iloc[i]
     assert found["posterior_mcse"].max() < 0.01
     assert np.ptp(found["posterior"]) > 0.05
+
+
+@pytest.mark.parametrize(("n_records", "n_datasets"), [(6, 5), (8, 2), (8, 3)])
+def test_several_datasets_by_every_file_that_could_have_been(n_records, n_datasets):
+    rng = np.random.default_rng([n_records, n_datasets])
+    x = rng.normal(size=n_records)
+    people = pd.DataFrame({"x": x, "y": np.arange(n_records) % 2})
+    fitted = sr.fit(sr.Regression("y ~ x", "bernoulli"), people, prior=PRIOR, n_draws=400, seed=1)
+    release = fitted.synthesize(m=n_datasets, seed=987654321987 + n_records)
+    found = sr.identification_risk(
+        people, release, known=[], synthesized=["y"], radius=0, synthesizer=fitted
+    ).records
+    rows_of = enumerated(*logistic(x, PRIOR["Intercept"], PRIOR["x"], step=0.1))
+    values = [one["y"].to_numpy().astype(int) for one in release]
+    expected = np.array([rows_of(values, t)[i] for i, t in enumerate(people["y"])])
+    apart = np.abs(found["posterior"] - expected)
+    assert (apart < ERRORS * found["posterior_mcse"]).all()
+    assert found["posterior_mcse"].max() < 0.01
+    # One dataset after the other, averaged, is another number.
+    by_one = np.abs(found["posterior_by_one"] - expected)
+    assert (by_one > ERRORS * found["posterior_mcse"]).any()
 
 
 def predictive(design, y, rows, scale, df, centre, spread, columns_sd):

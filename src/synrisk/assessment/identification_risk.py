@@ -12,7 +12,12 @@ import pandas as pd
 
 from synrisk.audit.radius import Radius, radii
 from synrisk.audit.row_matches import Matches, cells_of, find_matches, in_place, refuse_moved
-from synrisk.audit.row_posteriors import Candidates, RowPosteriors, refuse_models, row_posteriors
+from synrisk.audit.row_posteriors import (
+    RowPosteriors,
+    refuse_models,
+    row_posteriors,
+)
+from synrisk.audit.row_search import Candidates
 from synrisk.audit.shared_codes import (
     CONFIDENTIAL,
     check_columns,
@@ -93,9 +98,10 @@ class IdentificationRisk:
         of them, ``K_l`` whether it is the only one, ``F_l`` whether another row is.
 
         With a synthesizer, ``posterior`` is the probability that the models give the record's own
-        row, for somebody who has one of the datasets; ``posterior_mcse`` its Monte-Carlo error,
-        ``posterior_gain`` the difference from ``before``, and ``reliable`` tells whether both can
-        be relied on.
+        row, for somebody who has all datasets; ``posterior_mcse`` its Monte-Carlo error (and that
+        of the approximation where there are many records, see the notes), ``posterior_gain`` the
+        difference from ``before``, and ``reliable`` tells whether both can be relied on. With
+        several datasets ``posterior_by_one`` is that of somebody who has one of them, averaged.
         """
         found, by_models = self._matches, self._posteriors
         before, after = self._before_and_after()
@@ -106,11 +112,13 @@ class IdentificationRisk:
         }
         if by_models is not None:
             columns |= {
-                "posterior": by_models.mean,
-                "posterior_mcse": by_models.error_of_mean,
-                "posterior_gain": by_models.mean - before,
-                "reliable": by_models.is_reliable.all(axis=1),
+                "posterior": by_models.together,
+                "posterior_mcse": by_models.error_together,
+                "posterior_gain": by_models.together - before,
+                "reliable": by_models.is_reliable_together,
             }
+            if self.n_datasets > 1:
+                columns["posterior_by_one"] = by_models.mean
         for k in range(self.n_datasets):
             columns |= {
                 f"c_{k + 1}": found.n_matches[:, k],
@@ -132,8 +140,8 @@ class IdentificationRisk:
         ``false_match_rate`` the share of other rows among all records' only matches
         (``unique_matches`` of them). With a synthesizer ``expected_by_models`` is how many records
         the models' probabilities of the own rows add up to: what an intruder who knows the models
-        expects to find by picking rows as often as they are probable. The standard error needs two
-        datasets.
+        expects to find by picking rows as often as they are probable; ``together`` who has all
+        datasets. The standard error needs two datasets.
         """
         found = self._matches
         n_unique = found.is_unique.sum(axis=0)
@@ -158,6 +166,9 @@ class IdentificationRisk:
         else:
             error = table.std(ddof=1) / np.sqrt(self.n_datasets)
         table.loc["mean"], table.loc["standard error"] = mean, error
+        if self._posteriors is not None and self.n_datasets > 1:
+            table.loc["together"] = np.nan
+            table.loc["together", "expected_by_models"] = self._posteriors.together.sum()
         return table
 
     @property
@@ -179,8 +190,8 @@ class IdentificationRisk:
         if found is None:
             return None
         before, _ = self._before_and_after()
-        error, reliable = found.error_of_mean, np.asarray(found.is_reliable.all(axis=1))
-        return RecordMeasures(measures_of_truth(JOINT, before, found.mean, error, error, reliable))
+        after, error, reliable = found.together, found.error_together, found.is_reliable_together
+        return RecordMeasures(measures_of_truth(JOINT, before, after, error, error, reliable))
 
     def verdict(self, criteria: Criteria | None = None, *, rows: str = CALLED) -> Verdict:
         """Return whether the release keeps the criteria, as it is.
@@ -342,7 +353,7 @@ def _with_models(
     exactly = [name for name in risk.known if risk.radius[name].is_equality]
     found = row_posteriors(synthesizer, release, candidates, exactly, radius)
     checks = check_release(synthesizer, release, Serial())
-    notes = (*risk.notes, *_notes_on_models(synthesizer, len(placed)))
+    notes = (*risk.notes, *_notes_on_models(synthesizer, len(placed), found))
     return replace(risk, notes=notes, release_check=checks, _posteriors=found)
 
 
@@ -409,7 +420,9 @@ def _notes(
     return tuple(notes)
 
 
-def _notes_on_models(synthesizer: Synthesizer, n_datasets: int) -> tuple[str, ...]:
+def _notes_on_models(
+    synthesizer: Synthesizer, n_datasets: int, found: RowPosteriors
+) -> tuple[str, ...]:
     notes = [
         (
             "posterior: the probability of the own row for somebody who knows the models and has "
@@ -419,8 +432,15 @@ def _notes_on_models(synthesizer: Synthesizer, n_datasets: int) -> tuple[str, ..
     ]
     if n_datasets > 1:
         notes.append(
-            "posterior is that of somebody who has one dataset, averaged over them, as match_risk "
-            "is: who puts all of them together may come somewhat further."
+            "posterior is that of somebody who has all datasets, and knows that a row is the same "
+            "record's in each; posterior_by_one has one of them, averaged, as match_risk is."
+        )
+    n_near = int(found.is_approximate.sum())
+    if n_near:
+        notes.append(
+            f"For {counted(n_near, 'record')} posterior is an approximation, right to the second "
+            "order in one over the number of records; posterior_mcse has the size of its "
+            "correction too."
         )
     weighted = [model.response for model in synthesizer.models if model.record_weights is not None]
     if weighted:

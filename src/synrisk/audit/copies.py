@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import bdtrc
 
 from synrisk.audit.compared_files import Files, Numbers
+from synrisk.audit.evenness import evenness
 from synrisk.audit.near_copies import (
     N_LEFT_OUT,
     Distances,
@@ -183,13 +184,22 @@ def copies(files: Files, seed: int) -> Copies:
             equal = all(way.found == way.n_compared for way, _ in exact if way.way == "values")
             near = space.nearness(dataset, number, seed, equal=equal)
             among_people = space.among_people(number, seed, equal=equal)
+            power = evenness(among_people.p)
+            near, among_people = (one._replace(p=one.p**power) for one in (near, among_people))
             compared.append(_counted(near, among_people, number))
             p = np.ones(len(smallest))
             p[near.position] = near.p
             smallest = np.minimum(smallest, p)
             uneven = _are_uneven(among_people)
             way, probability = _moved(
-                space, dataset, number, seed, equal=equal, uneven=uneven, explained=explained
+                space,
+                dataset,
+                number,
+                seed,
+                equal=equal,
+                uneven=uneven,
+                power=power,
+                explained=explained,
             )
             compared.append(way)
             copied = np.maximum(copied, probability)
@@ -334,12 +344,18 @@ class _Space:
         return Nearness(p, row[:, 0], self.positions)
 
     def distances(
-        self, dataset: Numbers | None, number: int, seed: int, *, equal: bool
+        self,
+        dataset: Numbers | None,
+        number: int,
+        seed: int,
+        *,
+        equal: bool,
+        power: float = 1.0,
     ) -> tuple[Distances, IntArray]:
         """Return how far each person's nearest row is, and whose these are; None for other people.
 
         In units of the spread of each number, since noise is added to each; who has no row with the
-        same levels is left out.
+        same levels is left out. Rows fill `power` times as many dimensions as there are numbers.
         """
         is_own = dataset is None
         table = self.files.people if dataset is None else dataset
@@ -361,8 +377,10 @@ class _Space:
             last[lone] = everywhere.distance[:, -1]
             n_rows[lone] = everywhere.distance.shape[1] / len(others)
         n_dimensions = points.shape[1]
-        log_density = np.log(n_rows) - n_dimensions * np.log(np.maximum(last, _ROUNDING))
-        return Distances(distance[:, 0], log_density, row, n_dimensions), self.positions[there]
+        filled = power * n_dimensions
+        log_density = np.log(n_rows) - filled * np.log(np.maximum(last, _ROUNDING))
+        nearest = Distances(distance[:, 0], log_density, row, n_dimensions, filled)
+        return nearest, self.positions[there]
 
     def _near(
         self,
@@ -441,6 +459,7 @@ def _moved(
     *,
     equal: bool,
     uneven: bool,
+    power: float,
     explained: BoolArray,
 ) -> tuple[Compared, FloatArray]:
     """Return whether rows are people's own, moved a little, and with which probability whose.
@@ -448,8 +467,8 @@ def _moved(
     Nothing is said where people themselves lie so, clustered or along a line, nor of those whose
     rows are exact copies: they would pass for moved ones.
     """
-    among_people, _ = space.distances(None, number, seed, equal=equal)
-    distances, at = space.distances(dataset, number, seed, equal=equal)
+    among_people, _ = space.distances(None, number, seed, equal=equal, power=power)
+    distances, at = space.distances(dataset, number, seed, equal=equal, power=power)
     others = ~explained[at]
     distances, at = distances.of(others), at[others]
     probability = np.zeros(len(space.files.people))

@@ -19,6 +19,7 @@ _SHARES = np.geomspace(0.003, 0.9, 12)  # of people copied
 _N_SIZES, _SMALLEST = 15, 1 / 300  # of the noise, down to that share of the largest
 _LARGEST = 0.5  # of the median distance between people: beyond, moved rows are like others
 N_LEFT_OUT = 6  # people who speak most for copies: as many as a row at a cluster's edge may touch
+_SMALLEST_DISTANCE = 1e-15
 _MOST_LOG = 300.0  # of a ratio, so that it stays finite
 
 
@@ -35,12 +36,16 @@ class Distances(NamedTuple):
         Which it is.
     n_dimensions
         The number of numbers.
+    n_filled
+        The number of dimensions that rows fill, as many or fewer: a ball of radius r holds
+        r^n_filled times as many as one of radius 1.
     """
 
     nearest: FloatArray
     log_density: FloatArray
     row: IntArray
     n_dimensions: int
+    n_filled: float
 
     def of(self, people: BoolArray) -> Distances:
         """Return those of some people."""
@@ -98,13 +103,16 @@ def near_copies(distances: Distances, sizes: FloatArray) -> NearCopies:
 def _ratio(distances: Distances, size: float) -> FloatArray:
     """Return the density of the distance where there is a copy, over that by chance.
 
-    The nearer of two is at d with density f S' + f' S; by chance it is f', and f'/S' is the density
-    of rows times the surface of the ball, of which d^(D - 1) cancels.
+    The nearer of two is at d with density f S' + f' S; by chance it is f', and f'/S' is how many
+    more rows a larger ball holds, of which d^(D - 1) cancels where rows fill all D dimensions.
     """
     n = distances.n_dimensions
     half_square = 0.5 * (distances.nearest / size) ** 2
     log_copy = (1.0 - n / 2.0) * np.log(2.0) - half_square - n * np.log(size) - gammaln(n / 2.0)
-    log_ratio = np.minimum(log_copy - distances.log_density - np.log(n), _MOST_LOG)
+    filled = distances.n_filled
+    beyond = (n - filled) * np.log(np.maximum(distances.nearest, _SMALLEST_DISTANCE))
+    log_chance = distances.log_density + np.log(filled) - beyond
+    log_ratio = np.minimum(log_copy - log_chance, _MOST_LOG)
     return np.asarray(np.exp(log_ratio) + gammaincc(n / 2.0, half_square))
 
 

@@ -57,8 +57,10 @@ def refuse_same_source(confidential: Any, given: Sequence[Any], holdout: Any) ->
         whole = path.absolute()
         if whole in seen:
             if seen[whole] == what:
-                raise OptionError(f"{path.name} is given twice as {what}.")
-            raise OptionError(f"{path.name} is given as {seen[whole]} and as {what}.")
+                raise OptionError(f"{path.name} is given twice as {what}: name each file once.")
+            raise OptionError(
+                f"{path.name} is given as {seen[whole]} and as {what}: these are different files."
+            )
         seen[whole] = what
     if len(paths) > 1 and paths[0][0] == "the confidential data":
         first, second = paths[0][1].name, paths[1][1].name
@@ -96,7 +98,8 @@ def check_there(release: Sequence[pd.DataFrame], names: Sequence[str]) -> None:
             if name not in frame.columns:
                 raise SyntheticDataError(
                     f"Synthetic dataset {number} has no column {name!r}, which is named in keys or "
-                    f"sensitive.{nearest(name, frame.columns)}"
+                    f"sensitive.{nearest(name, frame.columns)} What is not released cannot be "
+                    "compared: name columns that both files have."
                 )
 
 

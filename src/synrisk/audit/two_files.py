@@ -50,6 +50,8 @@ from synrisk.data.schema import (
 from synrisk.synthesis.identifiers import names_people
 from synrisk.synthesis.release import as_datasets
 
+_LEAVE_OUT = "Take it out of all files, or name the columns to compare in keys and sensitive."
+
 
 def read_two_files(
     confidential: Any,
@@ -102,7 +104,7 @@ def _read(
 ) -> pd.DataFrame:
     frame = read_table(source, what, text=text, error=error)
     if not len(frame):
-        raise error(f"{what} has no rows.")
+        raise error(f"{what} has no rows: is it the right file, and written to its end?")
     return frame
 
 
@@ -114,8 +116,9 @@ def _names(argument: str, given: Any) -> tuple[str, ...] | None:
         raise OptionError(f"{argument} is a list of names of columns; got {got(given)}.")
     if not names:
         raise OptionError(f"{argument} names no column; leave it out, or name some.")
-    if len(set(names)) < len(names):
-        raise OptionError(f"{argument} names a column twice.")
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if twice:
+        raise OptionError(f"{argument} names {listed(twice)} twice; once is enough.")
     return tuple(names)
 
 
@@ -180,7 +183,7 @@ def _variables(
     for name in names:
         refuse_dates(people[name])
         if people[name].isna().all():
-            raise DataError(f"{CONFIDENTIAL}: column {name!r} is empty.")
+            raise DataError(f"{CONFIDENTIAL}: column {name!r} is empty. {_LEAVE_OUT}")
     given = {name: declared for name, declared in (types or {}).items() if name in names}
     schema = Schema.settle(people, names, types=given, factors=(), missing="error")
     variables: dict[str, Variable] = {}
@@ -233,7 +236,7 @@ def _encoded(
             values = variable.encode(column, what, error).astype(np.float64)
             is_gap = values == -1.0 if isinstance(variable, Factor) else np.isnan(values)
             if is_gap.all():
-                raise error(f"{what}: column {name!r} is empty.")
+                raise error(f"{what}: column {name!r} is empty. {_LEAVE_OUT}")
             columns.append(np.where(is_gap, np.nan, values))
         return Numbers(np.column_stack(columns))
 
@@ -253,7 +256,10 @@ def _without_constants(files: Files, notes: list[str]) -> tuple[Files, list[str]
     differ = np.array([len(np.unique(column)) > 1 for column in values.T])
     same = [name for name, one in zip(files.names, differ, strict=True) if not one]
     if not differ.any():
-        raise DataError(f"{CONFIDENTIAL}: every column has one value only.")
+        raise DataError(
+            f"{CONFIDENTIAL}: every column has one value only, so that nobody differs from anybody "
+            "and nothing can be learnt."
+        )
     if same:
         notes = [*notes, f"The same for everybody, and left out: {listed(same)}."]
 
@@ -295,7 +301,10 @@ def _with_roles(files: Files, sought: tuple[str, ...] | None, notes: list[str]) 
     else:
         gone = [name for name in sought if name not in files.names]
         if gone:
-            raise OptionError(f"sensitive: {listed(gone)} is the same for everybody.")
+            raise OptionError(
+                f"sensitive: {listed(gone)} is the same for everybody, so that there is nothing to "
+                "learn of it. Leave it out."
+            )
     beside = "all other columns" if keys is None else listed(keys)
     notes = [*notes, f"The intruder is taken to know {beside} of the person."]
     if files.kept:

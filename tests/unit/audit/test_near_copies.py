@@ -16,7 +16,8 @@ def by_chance(n, n_dimensions, rng, density=50.0):
     """Return distances to the nearest of rows that lie evenly."""
     volume = rng.exponential(size=n) / density
     nearest = volume ** (1.0 / n_dimensions)
-    return Distances(nearest, np.full(n, np.log(density)), np.arange(n), n_dimensions)
+    rows = np.arange(n)
+    return Distances(nearest, np.full(n, np.log(density)), rows, n_dimensions, n_dimensions)
 
 
 def with_copies(distances, n_copied, size, rng):
@@ -26,15 +27,15 @@ def with_copies(distances, n_copied, size, rng):
     return distances._replace(nearest=nearest)
 
 
-@pytest.mark.parametrize("n_dimensions", [1, 2, 5])
-def test_the_ratio_is_that_of_the_nearer_of_two(n_dimensions):
+@pytest.mark.parametrize(("n_dimensions", "filled"), [(1, 1), (2, 2), (5, 5), (2, 1.4)])
+def test_the_ratio_is_that_of_the_nearer_of_two(n_dimensions, filled):
     d, density, size = np.array([0.01, 0.05, 0.2]), 50.0, 0.07
     # By chance no row is within d with the probability exp(-density · d^D).
-    survives = np.exp(-density * d**n_dimensions)
-    of_chance = density * n_dimensions * d ** (n_dimensions - 1) * survives
+    survives = np.exp(-density * d**filled)
+    of_chance = density * filled * d ** (filled - 1) * survives
     copy = chi(n_dimensions, scale=size)
     with_copy = copy.pdf(d) * survives + of_chance * copy.sf(d)
-    distances = Distances(d, np.full(3, np.log(density)), np.arange(3), n_dimensions)
+    distances = Distances(d, np.full(3, np.log(density)), np.arange(3), n_dimensions, filled)
     np.testing.assert_allclose(_ratio(distances, size), with_copy / of_chance, rtol=1e-12)
 
 
@@ -62,7 +63,7 @@ def test_copies_are_told_from_others_and_the_probability_comes_true():
 
 
 def test_a_row_is_one_persons_at_most():
-    distances = Distances(np.array([1e-4, 1e-4, 0.3]), np.zeros(3), np.array([7, 7, 2]), 2)
+    distances = Distances(np.array([1e-4, 1e-4, 0.3]), np.zeros(3), np.array([7, 7, 2]), 2, 2)
     found = near_copies(distances, SIZES)
     assert found.probability[0] == found.probability[1] <= 0.5
 

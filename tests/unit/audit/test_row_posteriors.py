@@ -7,7 +7,7 @@ from helpers.secret import SECRET
 from scipy.stats import poisson
 
 import synrisk as sr
-from synrisk.audit import row_posteriors
+from synrisk.audit import row_posteriors, row_search
 from synrisk.base.workers import Serial
 from synrisk.synthesis.release import read_release
 
@@ -62,8 +62,10 @@ def test_other_columns_tell_rows_apart_and_are_named(people, release, fitted):
     assert np.allclose(records["posterior_gain"], records["posterior"] - records["before"])
     verdict = found.verdict()
     assert any("released as they are: Age." in one for one in verdict.sentences())
-    expected = found.summary().loc["mean", "expected_by_models"]
-    assert expected == pytest.approx(records["posterior"].sum())
+    summary = found.summary()["expected_by_models"]
+    assert summary["together"] == pytest.approx(records["posterior"].sum())
+    assert summary["mean"] == pytest.approx(records["posterior_by_one"].sum())
+    assert any("a row is the same record's in each" in note for note in found.notes)
 
 
 def test_counts_within_a_radius_add_their_probabilities(people, release, fitted):
@@ -108,10 +110,8 @@ def test_levels_that_are_numbers_have_a_radius_too(people):
 
 
 def test_a_known_variable_may_be_rough(people, release, fitted):
-    found = risk(
-        people, release, fitted, known=["Age"], radius={"Age": sr.Radius(absolute=3), "Income": 0,
-                                                       "Kids": 0}
-    ).records  # fmt: skip
+    radius = {"Age": sr.Radius(absolute=3), "Income": 0, "Kids": 0}
+    found = risk(people, release[0], fitted, known=["Age"], radius=radius).records
     age = people["Age"].to_numpy()
     n_near = (np.abs(age[:, None] - age) < 3).sum(axis=1)
     assert np.allclose(found["before"], 1 / n_near)
@@ -124,13 +124,34 @@ def test_a_known_variable_may_be_rough(people, release, fitted):
 def test_a_number_does_not_depend_on_how_many_are_taken_at_once(
     people, release, fitted, synthesized, monkeypatch
 ):
+    monkeypatch.setattr(row_posteriors, "is_little_work", lambda *_: False)
     whole = risk(people, release, fitted, synthesized=synthesized).records
-    monkeypatch.setattr(row_posteriors, "_AT_ONCE", 1)
+    monkeypatch.setattr(row_search, "_AT_ONCE", 1)
     parts = risk(people, release, fitted, synthesized=synthesized).records
     pd.testing.assert_frame_equal(parts, whole, rtol=1e-12)
 
 
-def test_it_is_saved_and_loaded(people, release, fitted, tmp_path):
+def test_many_records_are_approximated_and_it_says_so(people, release, fitted, monkeypatch):
+    by_files = risk(people, release, fitted)
+    monkeypatch.setattr(row_posteriors, "is_little_work", lambda *_: False)
+    found = risk(people, release, fitted)
+    assert any("For 60 records posterior is an approximation" in note for note in found.notes)
+    assert not any("approximation" in note for note in by_files.notes)
+    one, other = found.records, by_files.records
+    apart = np.abs(one["posterior"] - other["posterior"])
+    assert (apart <= 4.5 * np.hypot(one["posterior_mcse"], other["posterior_mcse"])).all()
+    # All together is another probability than that of one dataset.
+    assert np.abs(other["posterior"] - other["posterior_by_one"]).max() > 0.02
+
+
+def test_rows_that_stand_elsewhere_in_another_dataset_are_refused(people, release, fitted):
+    moved = release[1].assign(Age=release[1]["Age"].to_numpy()[::-1])
+    with pytest.raises(sr.SyntheticDataError, match="datasets 1 and 2 differ in Age, which the"):
+        risk(people, [release[0], moved], fitted)
+
+
+def test_it_is_saved_and_loaded(people, release, fitted, tmp_path, monkeypatch):
+    monkeypatch.setattr(row_posteriors, "is_little_work", lambda *_: False)
     found = risk(people, release, fitted)
     found.save(tmp_path / "risk.nc")
     again = sr.IdentificationRisk.load(tmp_path / "risk.nc")
