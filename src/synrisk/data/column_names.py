@@ -4,7 +4,8 @@ A record that is taken for names would stand in every message that lists columns
 held against the values below it. A number above numbers, a date above dates, a text that is found
 again among its column's values or is numbered as they are: these may be values. A text above
 numbers, or one that is missing among a column's few values, is a name. A line with more of the
-former than of the latter is no line of names. Text above texts that all differ says nothing, so a
+former than of the latter is no line of names, nor is one with several of the former, a text that is
+found again among them: half a line may be lost. Text above texts that all differ says nothing, so a
 table that holds nothing else passes.
 """
 
@@ -45,6 +46,7 @@ class _Cell(enum.Enum):
     NAME = enum.auto()
     EITHER = enum.auto()
     LIKE_VALUES = enum.auto()
+    FOUND_AGAIN = enum.auto()
     SURELY_VALUE = enum.auto()
 
 
@@ -77,8 +79,10 @@ def refuse_record(header: Sequence[str], rows: Sequence[Sequence[str]], here: st
         _judge(cell, [value.strip() for value in column])
         for cell, column in zip(cells, zip(*rows, strict=True), strict=True)
     )
-    n_values = counts[_Cell.LIKE_VALUES] + counts[_Cell.SURELY_VALUE]
-    if counts[_Cell.SURELY_VALUE] or n_values > counts[_Cell.NAME] or n_odd > len(cells) / 2:
+    n_found, n_sure = counts[_Cell.FOUND_AGAIN], counts[_Cell.SURELY_VALUE]
+    n_values = counts[_Cell.LIKE_VALUES] + n_found + n_sure
+    is_mostly = n_values > counts[_Cell.NAME] or n_odd > len(cells) / 2
+    if n_sure or is_mostly or (n_found and n_values > 1):
         raise FileError(
             f"{here}: its first line does not hold column names ({max(n_odd, n_values)} of "
             f"{len(cells)} cells are numbers or dates, or like the values below them). Add a line "
@@ -111,7 +115,7 @@ def _judge_text(cell: str, values: Sequence[str]) -> _Cell:
     """Tell a name from a value of a column that holds text."""
     distinct = set(values)
     if cell in distinct:  # a box that is ticked bears its own name, and there is no other value
-        return _Cell.LIKE_VALUES if len(distinct) > 1 else _Cell.EITHER
+        return _Cell.FOUND_AGAIN if len(distinct) > 1 else _Cell.EITHER
     numbered = {_DIGITS.sub("0", value) for value in distinct}
     if len(numbered) == 1 and numbered != distinct:  # PID700001, PID700002, …
         return _Cell.LIKE_VALUES if _DIGITS.sub("0", cell) in numbered else _Cell.NAME

@@ -94,6 +94,17 @@ def test_odd_names_remain_usable(tmp_path, header, kinds):
     assert len(read_table(path, "T")) == N
 
 
+def test_half_a_line_of_names_before_half_a_record_is_no_line_of_names(tmp_path):
+    path = tmp_path / "people.tsv"
+    record = "PID7{:05d}\t{}.25\t{}.5\t{}\t{}\t{}\n"
+    towns = ["Ramsgate", "Zyxwville", "Quovadis"]
+    rows = [record.format(k, 3000 + 7 * k, 5000 + k, k % 3, k % 2, towns[k % 3]) for k in range(30)]
+    path.write_text("CaseID\tSpending\tIn\t1\t0\tRamsgate\n" + "".join(rows))
+    with pytest.raises(FileError, match="3 of 6 cells") as caught:
+        read_table(path, "The data")
+    assert "Ramsgate" not in str(caught.value)
+
+
 def test_a_box_that_is_ticked_bears_its_own_name(tmp_path):
     boxes = [["Red", ""] * (N // 2), ["", "Green"] * (N // 2), ["Blue"] * N]
     path = written(
