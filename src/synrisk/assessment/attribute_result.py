@@ -527,12 +527,12 @@ class AttributeRisk:
         meta, arrays = contents.meta["risk"], contents.arrays
         synthesizer = Synthesizer.from_contents(contents.meta, arrays, contents.table)
         evaluation, result = evaluation_from_contents(synthesizer, meta, arrays)
-        stored = meta["checks"]
+        stored, names = meta["checks"], [model.response for model in synthesizer.models]
         checks = None if stored is None else ReleaseChecks.from_file(stored, arrays)
         return cls(
-            {name: unpack(str, own, arrays) for name, own in meta["estimator"].items()},
+            {name: unpack(str, meta["estimator"][name], arrays) for name in names},
             unpack(int, meta["n_datasets"], arrays),
-            {name: unpack(int, own, arrays) for name, own in meta["n_draws"].items()},
+            {name: unpack(int, meta["n_draws"][name], arrays) for name in names},
             tuple(unpack(str, note, arrays) for note in meta["notes"]),
             checks,
             evaluation,

@@ -328,6 +328,8 @@ def test_a_link_keeps_pointing_to_the_file(tmp_path):
         (("risk", "notes"), [1]),
         (("risk", "question"), ""),
         (("risk", "checks"), 0),
+        (("risk", "n_draws"), {}),
+        (("risk", "estimator"), {"y": "exact"}),
         (("risk", "question", "tolerances"), {}),
     ],
 )
