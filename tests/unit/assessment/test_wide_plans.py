@@ -110,8 +110,12 @@ def test_reports_are_written(risk, made, tmp_path, kind):
 def test_releases_are_compared(made):
     synthesizer, release = made
     other = synthesizer.synthesize(seed=SECRET + 1)
-    compared = sr.compare({"one": (synthesizer, release), "two": (synthesizer, other)})
+    some = sr.attribute_risk(synthesizer, release, variables=["v1", "v3"], on_unreliable="flag")
+    compared = sr.compare({"one": (some, release), "two": (synthesizer, other)})
+    gains = some.records[["gain_v1", "gain_v3"]].max().max()
+    assert compared.table.loc["one", "gain_max_of_one"] == gains
     assert compared.table["gain_max"].notna().all()
+    assert compared.cautions[0] == "evaluated variables differ"
 
 
 def test_asked_for_the_joint_is_evaluated_or_refused(made):
