@@ -350,7 +350,7 @@ def _prepare(asked: _Asked, synthetic: Any, stacked: Any, n_draws: int | None) -
         asked.n_draws_used,
         paired=asked.is_paired,
         is_joint=is_joint,
-        may_be_split=not asked.needs_joint,
+        may_be_split=len(shape) > 1 and not asked.needs_joint and asked.keeping != "auto",
     )
     grids = tuple(lay_out(strategy, target) for strategy, target in laid)
     prior = asked.question.prior.check(grids, positions, synthesizer.n_records)

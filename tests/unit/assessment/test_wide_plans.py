@@ -123,11 +123,27 @@ def test_asked_for_the_joint_is_evaluated_or_refused(made):
     with pytest.raises(sr.GuessError, match=r"joint='auto'") as caught:
         sr.attribute_risk(synthesizer, release, joint="drop")
     assert "estimator=" not in str(caught.value)
+    assert "7 for each variable with more would do" in str(caught.value)
     few = sr.attribute_risk(
         synthesizer, release, joint="drop", question="paper", guesses=3, records=[0, 1]
     )
     assert few.is_joint
     assert few.records["rank"].between(1, 3**N).all()
+
+
+def test_advice_is_never_what_is_in_use(made):
+    """Guesses, draws and estimator are named only where another choice of them would do."""
+    with pytest.raises(sr.GuessError) as caught:
+        sr.attribute_risk(*made, estimator="paper", question="paper", guesses=9)
+    message = str(caught.value)
+    assert "7 for each variable with more would do (guesses={'v0': 7})" in message
+    assert "estimator='importance'" in message
+    assert "joint=" not in message
+    fits = sr.attribute_risk(
+        *made, estimator="paper", question="paper", guesses=7, records=[0], n_draws=10,
+        diagnostics=False,
+    )  # fmt: skip
+    assert fits.is_joint
 
 
 def test_more_cells_than_an_integer_counts():
