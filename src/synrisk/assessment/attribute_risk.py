@@ -171,12 +171,13 @@ def attribute_risk(
         on_unreliable=on_unreliable,
     )
     team_of = workers(executor)
-    prepared = _prepare(asked, synthetic, stacked, n_draws)
+    with bar(progress, "Reading the release", 1):
+        prepared = _prepare(asked, synthetic, stacked, n_draws)
     with team_of.shared() as team:
         evaluation, result, n_fitted = _evaluate(asked, prepared, team, progress)
         checks = None
         if asked.diagnostics:
-            with team.open() as opened:
+            with bar(progress, "Checking the release", 1), team.open() as opened:
                 checks = check_release(synthesizer, prepared.release, opened, prepared.near)
     doubts = doubts_about(
         synthesizer,
@@ -349,7 +350,7 @@ def _prepare(asked: _Asked, synthetic: Any, stacked: Any, n_draws: int | None) -
         asked.n_draws_used,
         paired=asked.is_paired,
         is_joint=is_joint,
-        may_be_split=not asked.needs_joint,
+        may_be_split=len(shape) > 1 and not asked.needs_joint and asked.keeping != "auto",
     )
     grids = lay_out_all(synthesizer, positions, laid)
     prior = asked.question.prior.check(grids, positions, synthesizer.n_records)
@@ -360,15 +361,16 @@ def _evaluate(
     asked: _Asked, prepared: _Prepared, team: Workers, progress: bool | None
 ) -> tuple[Evaluation, RiskArrays, int]:
     """Evaluate the records, those that are unreliable anew if asked for; count these."""
-    estimates = prepare_all(
-        asked.synthesizer,
-        asked.estimators,
-        asked.draws,
-        prepared.release,
-        prepared.grids,
-        team,
-        prepared.given_stacks,
-    )
+    with bar(progress, "Fitting models with the release", len(asked.estimators)):
+        estimates = prepare_all(
+            asked.synthesizer,
+            asked.estimators,
+            asked.draws,
+            prepared.release,
+            prepared.grids,
+            team,
+            prepared.given_stacks,
+        )
     evaluation = Evaluation(
         asked.synthesizer,
         estimates,

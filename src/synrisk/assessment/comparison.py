@@ -394,6 +394,12 @@ def _fairness(risks: Mapping[str, AttributeRisk]) -> tuple[tuple[str, ...], tupl
             "The releases differ in their synthesized variables; a joint risk of more variables is "
             "not that of fewer."
         )
+    elif len({risk.not_evaluated for risk in risks.values()}) > 1:
+        cautions.append("evaluated variables differ")
+        notes.append(
+            "The risks are of different variables (variables=); a joint risk of more variables is "
+            "not that of fewer."
+        )
     differ = {name: _other_guesses(risks[first], risks[name]) for name in others}
     differ = {name: variables for name, variables in differ.items() if variables}
     if differ:
@@ -415,7 +421,7 @@ def _fairness(risks: Mapping[str, AttributeRisk]) -> tuple[tuple[str, ...], tupl
 def _other_guesses(one: AttributeRisk, other: AttributeRisk) -> list[str]:
     """Return the variables of both risks for which their guesses differ."""
     order = other.records.index.get_indexer(one.records.index)
-    shared = [name for name in one.estimator if name in other.estimator]
+    shared = [name for name in one.measures.variables if name in other.measures.variables]
     return [
         name
         for name in shared

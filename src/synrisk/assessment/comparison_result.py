@@ -35,7 +35,8 @@ class Comparison:
     ----------
     table
         A row a release: ``n_datasets``; over records the mean ``prior``, ``probability``,
-        ``gain_q95``, ``gain_max``, ``lift_mean``, ``lift_q95``, ``lift_max``,
+        ``gain_q95``, ``gain_max`` of all variables together and ``gain_max_of_one``, the largest
+        of any one of them, ``lift_mean``, ``lift_q95``, ``lift_max``,
         ``share_above_prior`` and ``log_odds_range_q95``, the share ``reliable``; ``pmse_ratio``,
         ``specks``, ``overlap`` and ``overlap_as_data`` (means; `Utility.summary`); ``verdict``,
         where there are criteria; ``judged``, whether the risk can be judged ("yes", "no", "not
@@ -76,11 +77,13 @@ class Comparison:
 def row_of_measures(measures: RecordMeasures) -> dict[str, float]:
     """Return what a row of the table says of a risk, whatever kind it is of."""
     gain, lift = measures[JOINT, "gain"], measures[JOINT, "lift"].value
+    of_one = [float(measures[name, "gain"].value.max()) for name in measures.variables]
     return {
         "prior": float(gain.before.mean()),
         "probability": float(gain.after.mean()),
         "gain_q95": float(np.quantile(gain.value, 0.95)),
         "gain_max": float(gain.value.max()),
+        "gain_max_of_one": max(of_one),
         "lift_mean": float(lift.mean()),
         "lift_q95": float(np.quantile(lift, 0.95)),
         "lift_max": float(lift.max()),

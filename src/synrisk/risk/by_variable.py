@@ -22,9 +22,10 @@ from synrisk.core.ranks import first_best, marginal_ranks
 from synrisk.core.summary import LIKELY, ErrorArrays, RiskArrays
 from synrisk.risk.estimators.estimate import Estimate
 from synrisk.risk.guesses import Grid
-from synrisk.risk.mcse import N_KINDS, SummedErrors, errors_of_models
+from synrisk.risk.mcse import N_KINDS, SummedErrors, TargetDerivatives, errors_of_models
 
 _MOST_COUNTED = 2.0**62  # cells that an integer counts
+_NEXT_TO_NOTHING = 1e-9  # of a probability: what it may change in all without being looked at
 
 
 @dataclass(frozen=True, repr=False)
@@ -341,34 +342,62 @@ def _derivatives(
     weights: Sequence[FloatArray],
     of_prediction: _Within | None,
     targets: FloatArray,
-) -> Callable[[int], tuple[FloatArray, FloatArray | None]]:
-    """Return what gives the derivatives of all targets in the logs of a model's cells.
+) -> Callable[[int], TargetDerivatives]:
+    """Return what gives the derivatives of targets in the logs of a model's cells.
 
     They are those of `risk.mcse`: in the log likelihood of a cell, π(cell, near) − π(near) π(cell);
     in the log of what is predicted the same of that part of the posterior, less what normalises it.
     """
     share = beliefs.tables.share
 
-    def of_model(model: int) -> tuple[FloatArray, FloatArray | None]:
+    def of_model(model: int) -> TargetDerivatives:
         parts = [w[:, None, None] * own.over[model] for w, own in zip(weights, over, strict=True)]
         whole = np.sum(parts, axis=0)
-        if of_prediction is None:
-            return whole, None
         likelihood = whole[:, :, 1:] - targets[:, None, :] * whole[:, :, :1]
+        if of_prediction is None:
+            return _of_those_that_change(likelihood, None, targets)
         from_models = parts[0]
         after = from_models[:, :, 1:] - targets[:, None, :] * from_models[:, :, :1]
         predicted = of_prediction.over[model]
         model_near = predicted[:, :, 1:].sum(axis=1)
         before = share * (predicted[:, :, 1:] - model_near[:, None, :] * predicted[:, :, :1])
-        nothing, zeros = np.zeros_like(after), np.zeros((*after.shape[:2], 1))
         prior = np.concatenate([after, before, after - before], axis=2)
         prior -= predicted[:, :, :1] * prior.sum(axis=1)[:, None, :]
-        return (
-            np.concatenate([zeros, likelihood, nothing, likelihood], axis=2),
-            np.concatenate([zeros, prior], axis=2),
+        return _of_those_that_change(
+            np.concatenate([likelihood, np.zeros_like(after), likelihood], axis=2),
+            prior,
+            np.tile(np.minimum(targets, share * model_near), (1, N_KINDS)),
         )
 
     return of_model
+
+
+def _of_those_that_change(
+    likelihood: FloatArray, prior: FloatArray | None, probability: FloatArray
+) -> TargetDerivatives:
+    """Return the derivatives of targets that change with a model by more than next to nothing.
+
+    What hangs together with a model through several others hardly changes with it. Whether it is
+    left out is decided record by record, and then it has no error, so that a block of other records
+    changes nothing.
+    """
+    size = np.abs(likelihood).sum(axis=1)
+    if prior is not None:
+        size = size + np.abs(prior).sum(axis=1)
+    changes = size > _NEXT_TO_NOTHING * probability
+    chosen = np.flatnonzero(changes.any(axis=0))
+    kept, zeros = changes[:, None, chosen], np.zeros((*likelihood.shape[:2], 1))
+
+    def of_chosen(values: FloatArray) -> FloatArray:
+        some = np.where(kept, values[:, :, chosen], 0.0)
+        return np.ascontiguousarray(np.concatenate([zeros, some], axis=2))
+
+    return TargetDerivatives(
+        of_chosen(likelihood),
+        None if prior is None else of_chosen(prior),
+        chosen,
+        changes[:, chosen],
+    )
 
 
 def _errors(

@@ -12,7 +12,9 @@ from synrisk.core.summary import RiskArrays
 from synrisk.risk.doubts import Doubt
 from synrisk.risk.estimators.estimate import Finding
 from synrisk.risk.evaluation import Evaluation
+from synrisk.risk.guesses import Grid
 from synrisk.risk.release_checks import ReleaseChecks
+from synrisk.risk.tables import near_truth
 from synrisk.synthesis.relations import Relation
 
 _LARGE_ERROR = 0.5  # of the distance between probability and prior, over the records
@@ -61,7 +63,7 @@ def findings(
     if result.errors is not None:
         said = any(finding.error_is_unknown for finding in found)
         fitted = any(model.fit is not None for model in evaluation.synthesizer.models)
-        found += _about_records(result, said=said, fitted=fitted)
+        found += _about_records(result, evaluation.asked_grids, said=said, fitted=fitted)
     found += [doubt.finding() for doubt in doubts]
     if checks is not None:
         of_seeds = [trial.failure for trial in checks.seed_trials if trial.failure is not None]
@@ -121,7 +123,9 @@ def _about_unchecked(checks: ReleaseChecks) -> list[Finding]:
     ]
 
 
-def _about_records(result: RiskArrays, *, said: bool, fitted: bool) -> list[Finding]:
+def _about_records(
+    result: RiskArrays, grids: tuple[Grid, ...], *, said: bool, fitted: bool
+) -> list[Finding]:
     errors = result.errors
     assert errors is not None  # noqa: S101 - the caller looked
     found: list[Finding] = []
@@ -152,8 +156,13 @@ def _about_records(result: RiskArrays, *, said: bool, fitted: bool) -> list[Find
                 ),
             )
         )
-    moved = np.sqrt(np.mean((result.probability - result.prior)[known] ** 2)) if known.any() else 0
-    error = np.sqrt(np.mean(errors.mcse[known, 0] ** 2)) if known.any() else 0.0
+    # Of many variables together hardly anything is known: there single ones tell.
+    gains, sds = (result.probability - result.prior)[:, None], errors.mcse[:, :1]
+    if not result.is_joint:
+        after = [near_truth(result, grids, axis) for axis in range(len(grids))]
+        gains, sds = np.stack(after, axis=1) - result.prior_marginals, errors.mcse[:, 1:]
+    moved = np.sqrt(np.mean(gains[known] ** 2)) if known.any() else 0
+    error = np.sqrt(np.mean(sds[known] ** 2)) if known.any() else 0.0
     if known.any() and error > _LARGE_ERROR * moved and error > 1e-12:
         found.append(
             Finding(

@@ -68,7 +68,8 @@ def is_evaluated_jointly(
     """Tell whether the joint grid is looked at cell by cell where nobody says."""
     elements = n_elements(synthesizer, shape, n_draws, paired=False, is_joint=True)
     most = _SMALL_JOINT if len(shape) >= WIDE else MOST_CELLS
-    return math.prod(shape) <= most and (len(shape) == 1 or elements <= MOST_ELEMENTS)
+    is_small = math.prod(shape) <= most and elements <= MOST_ELEMENTS
+    return is_small or len(shape) == 1  # there is nothing to sum out
 
 
 def n_elements(
@@ -127,7 +128,7 @@ def check_size(
     """
     elements = n_elements(synthesizer, shape, n_draws, paired=paired, is_joint=is_joint)
     if is_joint and (math.prod(shape) > MOST_CELLS or elements > MOST_ELEMENTS):
-        _refuse_joint(shape, elements, n_draws, paired=paired, may_be_split=may_be_split)
+        _refuse_joint(synthesizer, shape, n_draws, paired=paired, may_be_split=may_be_split)
     if not is_joint:
         tree = clique_tree(axes_of_tables(synthesizer.plan), shape)
         cells = tree.n_cells(tree.widest.axes)
@@ -145,26 +146,42 @@ def check_size(
 
 
 def _refuse_joint(
+    synthesizer: Synthesizer,
     shape: tuple[int, ...],
-    elements: int,
     n_draws: Sequence[int],
     *,
     paired: bool,
     may_be_split: bool,
 ) -> None:
-    sizes, cells = " × ".join(str(n) for n in shape), math.prod(shape)
-    advice = [f"fewer guesses for some variables ({setting('guesses', 5, of='x')})"]
-    if elements > max(cells, MOST_ELEMENTS) and max(n_draws) > 1:
+    def elements(most: int, draws: Sequence[int] = n_draws) -> int:
+        smaller = tuple(min(n, most) for n in shape)
+        return n_elements(synthesizer, smaller, draws, paired=paired, is_joint=True)
+
+    def fits(most: int) -> bool:
+        cells = math.prod(min(n, most) for n in shape)
+        return cells <= MOST_CELLS and elements(most) <= MOST_ELEMENTS
+
+    advice, largest, n_cells = [], max(shape), math.prod(shape)
+    fewer = _largest(fits, largest - 1)
+    if fewer > 1:
+        widest = synthesizer.plan.synthesized[shape.index(largest)]
+        which = setting("guesses", fewer, of=widest)
+        advice.append(f"fewer guesses: {fewer} for each variable with more would do ({which})")
+    if n_cells <= MOST_CELLS and elements(largest, [1] * len(shape)) <= MOST_ELEMENTS:
         advice.append(f"fewer draws ({setting('n_draws')})")
     if may_be_split:
-        every = "the joint is then left out, and every variable has its own numbers"
-        advice.append(f"{setting('joint', 'auto')} ({every})")
+        advice.append(
+            f"{setting('joint', 'auto')}: every variable, and all together, are evaluated without "
+            "the joint grid"
+        )
     elif paired:
         advice.append(f"{setting('estimator', 'importance')}, which needs no joint grid")
+    sizes = " × ".join(str(n) for n in shape)
+    use = ", or ".join(advice or ["shorter formulas"])
     raise GuessError(
-        f"The grid has {cells:,} cells a record ({sizes}), which with the draws makes "
-        f"{elements:,} numbers at once; at most {MOST_CELLS:,} cells and {MOST_ELEMENTS:,} "
-        f"numbers are possible. Use {', or '.join(advice)}.",
+        f"The grid has {n_cells:,} cells a record ({sizes}), which with the draws makes "
+        f"{elements(largest):,} numbers at once; at most {MOST_CELLS:,} cells and "
+        f"{MOST_ELEMENTS:,} numbers are possible. Use {use}.",
         about=("risk", "guesses"),
     )
 

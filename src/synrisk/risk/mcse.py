@@ -57,9 +57,10 @@ def errors_of(
     joint = _Joint(log_posterior, near, shape)
     derivatives = None if prior is None else _Derivatives.of(joint, prior, share)
 
-    def within(model: int) -> tuple[FloatArray, FloatArray | None]:
+    def within(model: int) -> TargetDerivatives:
         own = axes_of_models[model]
-        return (joint.within(own), None) if derivatives is None else derivatives.over(own, shape)
+        both = (joint.within(own), None) if derivatives is None else derivatives.over(own, shape)
+        return TargetDerivatives(*both)
 
     n_kinds = 1 if prior is None else N_KINDS
     summed = errors_of_models(
@@ -93,6 +94,26 @@ def errors_of(
 
 
 @dataclass(frozen=True, repr=False)
+class TargetDerivatives:
+    """How targets change with the logs of a model's cells.
+
+    Attributes
+    ----------
+    within, by_prior
+        As `Estimate.errors` takes them.
+    targets
+        Which targets these are of; None for all. The others do not change.
+    changes
+        For which records these do, ``(record, target)``; None for all.
+    """
+
+    within: FloatArray
+    by_prior: FloatArray | None
+    targets: IntArray | None = None
+    changes: BoolArray | None = None
+
+
+@dataclass(frozen=True, repr=False)
 class SummedErrors:
     """What the models' errors add up to.
 
@@ -118,7 +139,7 @@ class SummedErrors:
 
 
 def errors_of_models(
-    derivatives: Callable[[int], tuple[FloatArray, FloatArray | None]],
+    derivatives: Callable[[int], TargetDerivatives],
     n_targets: int,
     n_records: int,
     shape: tuple[int, ...],
@@ -126,10 +147,7 @@ def errors_of_models(
     estimates: Sequence[Estimate],
     totals: Sequence[FloatArray | None],
 ) -> SummedErrors:
-    """Add up the squared errors of targets over models.
-
-    `derivatives` returns for a model what `Estimate.errors` takes as `within` and `by_prior`.
-    """
+    """Add up the squared errors of targets over models, by their derivatives."""
     found = SummedErrors(
         np.zeros((n_records, n_targets)),
         np.full(n_records, np.inf),
@@ -148,9 +166,12 @@ def errors_of_models(
             found.variance[:] = np.nan
             _take_worse(found.ess, found.khat, *estimate.worst_weights())
             continue
-        for one in estimate.errors(block, shape, *derivatives(model), sums):
+        given = derivatives(model)
+        targets = slice(None) if given.targets is None else given.targets
+        for one in estimate.errors(block, shape, given.within, given.by_prior, sums):
             table = one.table
-            found.variance[:] += table.variance
+            changes = True if given.changes is None else given.changes
+            found.variance[:, targets] += np.where(changes, table.variance, 0.0)
             found.models.append(model)
             both = table.variance_with_prior
             found.of_posterior.append(table.variance_from_truth if both is None else both)

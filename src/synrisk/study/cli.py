@@ -61,6 +61,7 @@ _COMPARED = {
     "n_datasets": "m",
     "gain_q95": "gain, 95 %",
     "gain_max": "gain, largest",
+    "gain_max_of_one": "of one variable",
     "too_close": "too close",
     "pmse_ratio": "pMSE ratio",
     "verdict": "verdict",

@@ -54,7 +54,7 @@ def test_guesses_far_away(fitted, guesses, question):
 
 @pytest.mark.parametrize("guesses", [1000, sr.Range(1000)], ids=["a number", "a range"])
 def test_more_guesses_than_fit_into_memory(fitted, guesses, monkeypatch):
-    monkeypatch.setattr("synrisk.risk.evaluation.physical_memory", lambda: 5e6)
+    monkeypatch.setattr("synrisk.risk.grid_size.physical_memory", lambda: 5e6)
     with pytest.raises(sr.GuessError, match="more than this machine has; 520 of all variables"):
         sr.attribute_risk(fitted, fitted.synthesize(seed=SECRET), guesses=guesses)
 

@@ -110,8 +110,12 @@ def test_reports_are_written(risk, made, tmp_path, kind):
 def test_releases_are_compared(made):
     synthesizer, release = made
     other = synthesizer.synthesize(seed=SECRET + 1)
-    compared = sr.compare({"one": (synthesizer, release), "two": (synthesizer, other)})
+    some = sr.attribute_risk(synthesizer, release, variables=["v1", "v3"], on_unreliable="flag")
+    compared = sr.compare({"one": (some, release), "two": (synthesizer, other)})
+    gains = some.records[["gain_v1", "gain_v3"]].max().max()
+    assert compared.table.loc["one", "gain_max_of_one"] == gains
     assert compared.table["gain_max"].notna().all()
+    assert compared.cautions[0] == "evaluated variables differ"
 
 
 def test_asked_for_the_joint_is_evaluated_or_refused(made):
@@ -119,11 +123,27 @@ def test_asked_for_the_joint_is_evaluated_or_refused(made):
     with pytest.raises(sr.GuessError, match=r"joint='auto'") as caught:
         sr.attribute_risk(synthesizer, release, joint="drop")
     assert "estimator=" not in str(caught.value)
+    assert "7 for each variable with more would do" in str(caught.value)
     few = sr.attribute_risk(
         synthesizer, release, joint="drop", question="paper", guesses=3, records=[0, 1]
     )
     assert few.is_joint
     assert few.records["rank"].between(1, 3**N).all()
+
+
+def test_advice_is_never_what_is_in_use(made):
+    """Guesses, draws and estimator are named only where another choice of them would do."""
+    with pytest.raises(sr.GuessError) as caught:
+        sr.attribute_risk(*made, estimator="paper", question="paper", guesses=9)
+    message = str(caught.value)
+    assert "7 for each variable with more would do (guesses={'v0': 7})" in message
+    assert "estimator='importance'" in message
+    assert "joint=" not in message
+    fits = sr.attribute_risk(
+        *made, estimator="paper", question="paper", guesses=7, records=[0], n_draws=10,
+        diagnostics=False,
+    )  # fmt: skip
+    assert fits.is_joint
 
 
 def test_more_cells_than_an_integer_counts():
