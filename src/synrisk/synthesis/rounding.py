@@ -2,8 +2,8 @@
 
 A whole-number column of a continuous model is released rounded. The probability of a rounded value
 is the density times the width of what is rounded to it but for a relative (width/σ)²/24 · (z² − 1),
-so that rounding looks like a log σ that is larger by (width/σ)²/24. Against its standard error among
-n rows, 1/√(2n), that is
+so that rounding looks like a log σ that is larger by (width/σ)²/24. Against its standard error
+among n rows, 1/√(2n), that is
 
     shift = √(2n) · mean (width/σ)² / 24
 
