@@ -42,6 +42,8 @@ RANGES = {
     "rounded_student_t": (-20, 40), "rounded_lognormal": (0, 100), "rounded_gamma": (0, 60),
     "rounded_beta": (0.0, 1.0),
 }  # fmt: skip
+# Of auxiliary parameters' priors. With phi about 1 and less, shares lie nearer to 1 than numbers can.
+RATES = {"beta": 0.1, "rounded_beta": 0.1}
 PRIORS = {"Intercept": sr.Normal(0.3, 0.8), "x": sr.Normal(-0.2, 0.7)}
 
 
@@ -55,14 +57,15 @@ def of_fits(name: str) -> tuple[float, int]:
         known = family(name).given(variable)
         x = rng.normal(size=N_RECORDS)
         alpha, beta = (rng.normal(prior.mean, prior.sd) for prior in PRIORS.values())
-        auxiliary = rng.exponential(1.0, len(known.auxiliary))
+        rate = RATES.get(name, 1.0)
+        auxiliary = rng.exponential(1.0 / rate, len(known.auxiliary))
         eta = (alpha + (x - x.mean()) * beta)[:, None]
         drawn = known.draw(eta, np.tile(auxiliary, (N_RECORDS, 1)), rng)
         y = np.array(LEVELS)[drawn.astype(int)] if has_levels(name) else drawn
         model = sr.Regression("y ~ x", name)
         if not has_levels(name):
             y = model.transform.inverse(drawn.astype(float))
-        priors = PRIORS | {one: sr.Exponential(1.0) for one in known.auxiliary_names}
+        priors = PRIORS | {one: sr.Exponential(rate) for one in known.auxiliary_names}
         data = pd.DataFrame({"x": x, "y": y})
         try:
             fitted = sr.fit(
