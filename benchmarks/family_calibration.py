@@ -42,7 +42,7 @@ RANGES = {
     "rounded_student_t": (-20, 40), "rounded_lognormal": (0, 100), "rounded_gamma": (0, 60),
     "rounded_beta": (0.0, 1.0),
 }  # fmt: skip
-# Of auxiliary parameters' priors. With phi about 1 and less, shares lie nearer to 1 than numbers can.
+# Of auxiliary priors. With phi about 1 and less, shares lie nearer to 1 than numbers can tell.
 RATES = {"beta": 0.1, "rounded_beta": 0.1}
 PRIORS = {"Intercept": sr.Normal(0.3, 0.8), "x": sr.Normal(-0.2, 0.7)}
 
