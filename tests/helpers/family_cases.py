@@ -63,12 +63,7 @@ def _betas(eta, phi):
 
 
 def _truncated(y, eta, sigma):
-    a, b = (0.0 - eta) / sigma, (10.0 - eta) / sigma
-    inside = np.where(
-        a > 0, stats.norm.sf(a) - stats.norm.sf(b), stats.norm.cdf(b) - stats.norm.cdf(a)
-    )
-    with np.errstate(divide="ignore"):
-        return stats.norm.logpdf(y, eta, sigma) - np.log(inside)
+    return stats.truncnorm.logpdf(y, (0.0 - eta) / sigma, (10.0 - eta) / sigma, eta, sigma)
 
 
 LEVELS = ["bad", "fair", "good"]
@@ -133,11 +128,11 @@ CASES = {
         least=0,
     ),
     "hurdle_gamma": Case(
-        lambda rng, x: np.ceil((rng.random(len(x)) < 0.6) * rng.gamma(2.0, 4.0 * np.exp(0.3 * x))),
+        lambda rng, x: np.ceil((rng.random(len(x)) < 0.6) * rng.gamma(3.0, np.exp(0.2 * x))),
         lambda y, eta, shape, odds: _hurdle(
             y, odds, _rounded(np.maximum(y, 1.0), _gammas(eta, shape), least=1.0)
         ),
-        np.array([0.0, 1.0, 3.0, 8.0, 20.0, 45.0]),
+        np.array([0.0, 1.0, 3.0, 6.0, 10.0]),
         least=0,
     ),
     "hurdle_negative_binomial": Case(
@@ -147,9 +142,9 @@ CASES = {
         least=0,
     ),
     "zero_inflated_negative_binomial": Case(
-        lambda rng, x: (rng.random(len(x)) < 0.7) * _counts(rng, x + 1.5),
+        lambda rng, x: (rng.random(len(x)) < 0.7) * _counts(rng, x + 5.0),
         lambda y, eta, shape, odds: _zero_inflated(y, odds, _nbinom(eta, shape)),
-        np.arange(12.0),
+        np.array([0.0, 1.0, 3.0, 6.0, 10.0, 16.0, 25.0]),
         least=0,
     ),
     "binomial_trials": Case(

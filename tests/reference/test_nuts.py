@@ -11,8 +11,9 @@ import synrisk as sr
 
 FOLDER = Path(__file__).parent / "nuts"
 CASES = json.loads((FOLDER / "figures.json").read_text(encoding="utf-8"))["cases"]
-# 63 parameters with a mean and an sd each: with independent errors one of them is beyond 4.5
-# standard errors in one of 1,200 choices of the seed.
+FAMILIES = json.loads((FOLDER / "families.json").read_text(encoding="utf-8"))["cases"]
+# 63 and 66 parameters with a mean and an sd each: with independent errors one of them is beyond 4.5
+# standard errors in one of 570 choices of the seed.
 SIGMAS = 4.5
 
 
@@ -38,12 +39,28 @@ def test_means_and_sds_agree_with_nuts(name):
     case = CASES[name]
     model = sr.Regression(case["formula"], case["family"], weights=case["weights"])
     fitted = sr.fit(model, data_of(case), n_draws=8000, prior=case["prior"], seed=11)
-    draws = fitted.draws(model.response)
-    assert list(draws.columns) == [*(p["name"] for p in case["parameters"]), "weight"]
-    for parameter in case["parameters"]:
+    assert_agree(fitted.draws(model.response), case["parameters"])
+
+
+def assert_agree(draws, parameters):
+    assert list(draws.columns) == [*(p["name"] for p in parameters), "weight"]
+    for parameter in parameters:
         mean, sd, of_mean, of_sd = moments(draws, parameter["name"])
         assert abs(mean - parameter["mean"]) < SIGMAS * np.hypot(of_mean, parameter["mcse_mean"])
         assert abs(sd - parameter["sd"]) < SIGMAS * np.hypot(of_sd, parameter["mcse_sd"])
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_further_families_agree_with_nuts(name):
+    case = FAMILIES[name]
+    assert case["divergences"] == 0
+    assert max(parameter["rhat"] for parameter in case["parameters"]) < 1.01
+    is_range = case["types"] and not isinstance(case["types"][0], str)
+    types = {"y": tuple(case["types"]) if is_range else case["types"]} if case["types"] else None
+    data = pd.DataFrame({"x": case["x"], "y": case["y"]})
+    fitted = sr.fit(sr.Regression("y ~ x", name), data, n_draws=8000, seed=11, types=types)
+    assert fitted.models[0].family == name
+    assert_agree(fitted.draws("y"), case["parameters"])
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if CASES[name]["family"] == "gaussian"])

@@ -41,6 +41,7 @@ from synrisk.models.posterior import Posterior, parameter_names
 from synrisk.models.priors import Conjugate, PriorSpec
 
 DRAWS_AT_A_GUESS = 1000
+_ROUNDING = 1e-13
 _LEAST_PLACED = 2  # values for a prior to be scaled by
 _DRAWS_A_PARAMETER = 20  # for the covariance of draws to be known
 _MOST_COEFFICIENTS = 1000  # of a model: minutes
@@ -305,7 +306,9 @@ def _scales(family: Family, y: FloatArray, standardisation: Standardisation) -> 
     if placed is None or len(placed) < _LEAST_PLACED:
         return Scales(centre, spread, standardisation.spread)
     if standardisation.intercept is not None:
-        centre, spread = float(placed.mean()), float(placed.std(ddof=1)) or spread
+        centre, sd = float(placed.mean()), float(placed.std(ddof=1))
+        # Equal logarithms differ in their last digit from their mean.
+        spread = sd if sd > _ROUNDING * float(np.abs(placed).max()) else spread
     else:
         spread = math.sqrt(float((placed * placed).mean())) or spread
     return Scales(centre, spread, standardisation.spread)

@@ -35,9 +35,10 @@ class Regression:
     family
         ``"gaussian"``, ``"lognormal"``, ``"student_t"``, ``"gamma"``, ``"beta"``, ``"bernoulli"``,
         ``"categorical"``, ``"ordered_logit"``, ``"poisson"``, ``"negative_binomial"``,
-        ``"hurdle_poisson"``, ``"zero_inflated_poisson"``, ``"hurdle_lognormal"``,
-        ``"rounded_gaussian"`` (or the R package's ``norm``, ``binom``, ``multinom``, ``pois``), or
-        an instance.
+        ``"binomial_trials"``, both counts with a part for zeros (``"hurdle_poisson"``,
+        ``"zero_inflated_poisson"``, …), ``"hurdle_lognormal"``, ``"hurdle_gamma"``,
+        ``"truncated_gaussian"``, continuous ones rounded (``"rounded_gaussian"``, …; or the R
+        package's ``norm``, ``binom``, ``multinom``, ``pois``), or an instance.
     prior
         This model's prior where it differs from that of `fit`.
     weights

@@ -17,6 +17,7 @@ from synrisk.base.messages import either, place_of, setting
 from synrisk.data.frames import TableLike, read_table
 from synrisk.data.schema import (
     Columns,
+    Factor,
     Missing,
     Schema,
     Types,
@@ -237,8 +238,10 @@ def _check_responses(plan: Plan, schema: Schema, columns: Columns) -> None:
         variable = schema.variables[name]
         wanted = f"{_WHAT}: {name!r} is modelled as {family.name} and must be {regression.wants}"
         if not family.fits(variable):
-            n_levels = len(getattr(variable, "levels", ()))
-            raise DataError(f"{wanted}; it is a factor with {counted(n_levels, 'level')}.")
+            if not isinstance(variable, Factor):
+                raise DataError(f"{wanted}.")
+            n_levels = counted(len(variable.levels), "level")
+            raise DataError(f"{wanted}; it is a factor with {n_levels}.")
         n_outside = int((~regression.supports(columns[name], variable)).sum())
         if n_outside:
             in_log = regression.parsed.transform.steps == ("log",) and (columns[name] == 0).any()

@@ -57,7 +57,7 @@ made("arm_negative_binomial", function() glm_of(count ~ x, neg_binomial_2()))
 made("arm_gamma", function() glm_of(amount ~ x, Gamma(link = "log")))
 made("arm_binomial", function() glm_of(cbind(days, 7 - days) ~ x, binomial()))
 made("arm_ordered_logit", function() {
-  do.call(stan_polr, c(list(answer ~ x, prior = R2(0.3), method = "logistic"), arm))
+  do.call(stan_polr, c(list(answer ~ x, prior = R2(0.3, "mean"), method = "logistic"), arm))
 })
 
 # ---- brms: each is compiled -------------------------------------------------------------------

@@ -1,9 +1,9 @@
 """Makes families.json: posteriors of the families beyond the first four, by NUTS.
 
-As make.py beside it: data from fixed seeds, likelihoods written here in PyTensor, sampled by
-nutpie. What is rounded is integrated over the response itself by Gauss-Legendre nodes; nothing of
-synrisk is used. ``python make_families.py`` makes all, in some minutes; names after it make these
-again and leave the others as they stand.
+As make.py beside it: data from fixed seeds, likelihoods in PyTensor, sampled by nutpie. What is
+rounded is integrated over the response itself by Gauss-Legendre nodes; nothing comes from
+synrisk. ``python make_families.py`` makes all, in some minutes; names after it make these again and
+leave the others as they stand.
 """
 
 from __future__ import annotations

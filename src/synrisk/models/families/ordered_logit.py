@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +18,8 @@ from synrisk.models.families.derivatives import gradient, softplus
 from synrisk.models.families.family import Auxiliary
 from synrisk.models.families.levels import OfLevels
 
-# Thresholds as brms (b_Intercept[1]), R's mangling of it, and Bambi (threshold[0]) write them.
+# Thresholds as brms (b_Intercept[1]), R's mangling of it, and Bambi (threshold[0]) write them;
+# those of rstanarm stand between two levels.
 _THRESHOLD = re.compile(r"(?:b_Intercept|threshold)(?:\[|\.)(\d+)(?:\]|\.)?")
 
 
@@ -53,6 +55,7 @@ class OrderedLogit(OfLevels):
         """Return draws with the intercept and the gaps in place of thresholds."""
         seen = {str(name): _THRESHOLD.fullmatch(str(name)) for name in draws.columns}
         order = sorted((int(match[1]), name) for name, match in seen.items() if match)
+        order = order or list(enumerate(_between_levels(list(seen))))
         if len(order) != self.n_levels - 1:
             return draws
         thresholds = draws[[name for _, name in order]].to_numpy(dtype=np.float64)
@@ -119,6 +122,14 @@ class OrderedLogit(OfLevels):
         with np.errstate(all="ignore"):
             width = np.where(own, 1.0 / np.expm1(auxiliary), 0.0)
         return np.asarray(rest[..., None] * upto - below[..., None] * before + width)
+
+
+def _between_levels(names: list[str]) -> list[str]:
+    """Return thresholds as rstanarm's stan_polr names them: bad|fair, fair|good, each the next."""
+    between = [name for name in names if name.count("|") == 1]
+    ends = [name.split("|") for name in between]
+    is_chain = all(one[1] == after[0] for one, after in pairwise(ends))
+    return between if is_chain else []
 
 
 def _thresholds(auxiliary: FloatArray) -> FloatArray:
