@@ -195,8 +195,9 @@ def test_usefulness_is_of_those_who_have_values():
 @pytest.fixture(scope="module")
 def risk():
     """One variable, with its report's pictures."""
-    synthesizer = fitted(formulas=["log(income) ~ x"])
-    return sr.attribute_risk(synthesizer, synthesizer.synthesize(seed=SEED))
+    synthesizer = fitted(people(60), formulas=["log(income) ~ x"])
+    release = synthesizer.synthesize(seed=SEED)
+    return sr.attribute_risk(synthesizer, release, guesses=sr.Range(15), on_unreliable="flag")
 
 
 def test_what_is_learnt_of_those_without_a_value_is_that_they_have_none(risk):
