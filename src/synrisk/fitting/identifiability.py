@@ -8,7 +8,7 @@ import numpy as np
 
 from synrisk.base.arrays import BoolArray, FloatArray
 from synrisk.base.errors import DataError, listed
-from synrisk.models.design import DesignColumn
+from synrisk.models.design_columns import DesignColumn
 from synrisk.models.families import Family
 
 _DEPENDENT = 1e-11  # the smallest eigenvalue of the columns' correlations

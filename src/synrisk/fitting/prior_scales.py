@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from synrisk.base.arrays import FloatArray
 from synrisk.base.errors import PriorError, listed, nearest
-from synrisk.models.design import DesignColumn
+from synrisk.models.design_columns import DesignColumn
 from synrisk.models.families import Auxiliary
 from synrisk.models.priors import Conjugate, Exponential, Normal, PriorSpec
 

@@ -13,7 +13,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import formulaic
 import numpy as np
@@ -23,58 +23,14 @@ import pandas as pd
 from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.base.errors import DataError, FormulaError, SynriskError, counted
 from synrisk.data.schema import Columns, Factor, Label, Schema
+from synrisk.models.design_columns import DesignColumn, Part
 from synrisk.models.formula import expressions
 from synrisk.models.formula.expressions import Call, Column, Expression
 from synrisk.models.formula.parser import Formula
+from synrisk.models.special_terms import GappedTerm, GroupLevelTerm, IsMissing
 
 _MOST_GROUPS = 2_000  # levels with coefficients of their own
 _SAME = 1e-12  # relative difference allowed between a row encoded alone and among others
-
-
-@dataclass(frozen=True)
-class Part:
-    """One factor of a design column: an expression and, where it has several columns, which."""
-
-    expression: Expression
-    level: Label | None = None  # of a factor
-    index: int | None = None  # of a spline or polynomial, as formulaic counts
-    order: int = 1  # of a spline or polynomial, from 1 as R counts
-    against_reference: bool = False
-    shows_level: bool = True  # whether the level may be shown in a message
-
-    def __str__(self) -> str:
-        shown = expressions.write(self.expression)
-        if self.index is not None:
-            return f"{shown}[{self.index}]"
-        if self.level is not None:
-            return f"{shown}[{'T.' if self.against_reference else ''}{self.level}]"
-        return shown
-
-    @property
-    def public(self) -> str:
-        """The name without a level that was read off the data."""
-        return str(self) if self.shows_level else f"{expressions.write(self.expression)}[*]"
-
-
-@dataclass(frozen=True)
-class DesignColumn:
-    """A column of the design: the product of its parts; without parts the intercept.
-
-    Of a group-level term it is that for the rows of one level, `group`, and 0 for the others.
-    """
-
-    parts: tuple[Part, ...]
-    group: Part | None = None
-
-    def __str__(self) -> str:
-        text = ":".join(str(part) for part in self.parts)
-        return text or "Intercept" if self.group is None else f"{text or '1'}|{self.group}"
-
-    @property
-    def public(self) -> str:
-        """The name without levels that were read off the data."""
-        text = ":".join(part.public for part in self.parts)
-        return text or "Intercept" if self.group is None else f"{text or '1'}|{self.group.public}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -106,142 +62,6 @@ class DesignTerm:
                 f"of {n_rows:,}."
             )
         return values
-
-
-@dataclass(frozen=True, repr=False)
-class GroupLevelTerm:
-    """A term with coefficients of its own for each level of a column that occurs.
-
-    Its columns are those of the term for every level, and 0 in the rows of other levels.
-
-    Attributes
-    ----------
-    grouping
-        The column whose levels have coefficients.
-    levels
-        Its codes or numbers that occur in the confidential data, sorted.
-    inner
-        The term.
-    columns
-        Level by level.
-    """
-
-    grouping: str
-    levels: npt.NDArray[Any]
-    inner: DesignTerm
-    columns: tuple[DesignColumn, ...]
-    is_product: ClassVar[bool] = False
-
-    @property
-    def label(self) -> str:
-        """What messages call it."""
-        return f"({'1' if self.inner.label == 'Intercept' else self.inner.label} | {self.grouping})"
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """The columns that it mentions."""
-        return tuple(dict.fromkeys((*self.inner.variables, self.grouping)))
-
-    def evaluate(
-        self, rows: Columns, n_rows: int, what: str, error: type[SynriskError]
-    ) -> FloatArray:
-        """Return this term's columns for `rows`, shape ``(n_rows, n_columns)``."""
-        found = rows[self.grouping]
-        place = np.minimum(np.searchsorted(self.levels, found), len(self.levels) - 1)
-        n_unknown = int((self.levels[place] != found).sum())
-        if n_unknown:
-            raise error(
-                f"{what}: {counted(n_unknown, 'row has', 'rows have')} a level of "
-                f"{self.grouping!r} that no record of the confidential data has, so "
-                f"{self.label} has no coefficients for it. Leave such levels out of the release "
-                "and of the guesses, or merge them in the data."
-            )
-        values = self.inner.evaluate(rows, n_rows, what, error)
-        by_level = np.zeros((n_rows, len(self.levels), values.shape[1]))
-        by_level[np.arange(n_rows), place] = values
-        return by_level.reshape(n_rows, -1)
-
-
-@dataclass(frozen=True, repr=False)
-class GappedTerm:
-    """A term of columns with gaps: 0 in rows where one of them is missing.
-
-    Attributes
-    ----------
-    inner
-        The term.
-    gaps
-        By column with gaps, the number that stands for one.
-    anywhere
-        By such a column a value at which the term can be computed.
-    """
-
-    inner: DesignTerm
-    gaps: Mapping[str, float]
-    anywhere: Mapping[str, float]
-    is_product: ClassVar[bool] = False
-
-    @property
-    def label(self) -> str:
-        """What messages call it."""
-        return self.inner.label
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """The columns that it mentions."""
-        return self.inner.variables
-
-    @property
-    def columns(self) -> tuple[DesignColumn, ...]:
-        """Those of the term."""
-        return self.inner.columns
-
-    def evaluate(
-        self, rows: Columns, n_rows: int, what: str, error: type[SynriskError]
-    ) -> FloatArray:
-        """Return this term's columns for `rows`, shape ``(n_rows, n_columns)``."""
-        missing = np.zeros(n_rows, dtype=bool)
-        filled = dict(rows)
-        for name, gap in self.gaps.items():
-            absent = rows[name] == gap
-            filled[name] = np.where(absent, self.anywhere[name], rows[name])
-            missing |= absent
-        values = self.inner.evaluate(filled, n_rows, what, error)
-        return np.where(missing[:, None], 0.0, values)
-
-
-@dataclass(frozen=True, repr=False)
-class IsMissing:
-    """A column that is 1 in rows where another one is missing, and 0 elsewhere."""
-
-    name: str
-    gap: float
-    is_product: ClassVar[bool] = False
-
-    @property
-    def label(self) -> str:
-        """What messages call it."""
-        return f"missing({self.name})"
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """The column that it is about."""
-        return (self.name,)
-
-    @property
-    def columns(self) -> tuple[DesignColumn, ...]:
-        """Its one column."""
-        return (DesignColumn((Part(Call("missing", Column(self.name))),)),)
-
-    def evaluate(
-        self,
-        rows: Columns,
-        n_rows: int,  # noqa: ARG002
-        what: str,  # noqa: ARG002
-        error: type[SynriskError],  # noqa: ARG002
-    ) -> FloatArray:
-        """Return this column for `rows`, shape ``(n_rows, 1)``."""
-        return np.asarray(rows[self.name] == self.gap, dtype=np.float64)[:, None]
 
 
 AnyTerm: TypeAlias = DesignTerm | GroupLevelTerm | GappedTerm | IsMissing

@@ -17,7 +17,8 @@ from typing import Any
 from synrisk.base.errors import DrawsError, listed
 from synrisk.base.messages import either
 from synrisk.data.schema import Factor, Label, Variable
-from synrisk.models.design import Design, Part
+from synrisk.models.design import Design
+from synrisk.models.design_columns import Part
 from synrisk.models.families import Family
 from synrisk.models.formula import expressions
 from synrisk.synthesis.draws.spelling import (

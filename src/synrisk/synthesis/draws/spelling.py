@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from synrisk.data.schema import MISSING_LABEL, Label
-from synrisk.models.design import DesignColumn, Part
+from synrisk.models.design_columns import DesignColumn, Part
 from synrisk.models.formula import expressions
 from synrisk.models.formula.expressions import FACTOR_SPELLINGS, Call
 
