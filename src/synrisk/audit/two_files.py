@@ -50,7 +50,6 @@ from synrisk.data.schema import (
 from synrisk.synthesis.identifiers import names_people
 from synrisk.synthesis.release import as_datasets
 
-
 _LEAVE_OUT = "Take it out of all files, or name the columns to compare in keys and sensitive."
 
 
