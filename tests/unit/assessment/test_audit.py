@@ -400,4 +400,3 @@ def test_who_is_alone_with_values_that_are_released_as_they_are_is_counted():
     told = " ".join(verdict.sentences())
     assert f"{n_alone:,} of {len(REAL):,} records are alone with their values there" in told
     assert "alone with their values" not in " ".join(verdict.sentences(sharing=True))
-
