@@ -256,15 +256,18 @@ def calibration(*names: str, n_splits: int = 6) -> None:
         squares, ratios = [], []
         for split in range(n_splits):
             files = _thirds(frame, split)
-            squares.append([_squares(files, one, split) for one in files.sensitive])
+            squares.append([_errors(files, one, split) for one in files.sensitive])
             ratios.append([_log_ratios(files, one) for one in files.sensitive])
         # By column and kind; a forecast that is right gives what the last ones do.
-        errors = np.sqrt(np.maximum(np.mean(squares, axis=0), 0.0)).mean(axis=0)
+        raw, by_chance = np.moveaxis(np.array(squares), -1, 0)
+        errors = np.sqrt(np.maximum(np.mean(raw**2 - by_chance**2, axis=0), 0.0)).mean(axis=0)
+        plain, chance = (part.mean(axis=(0, 1)) for part in (raw, by_chance))
         by_person = np.mean(ratios, axis=1)
         se = by_person.std(axis=1, ddof=1).mean() / np.sqrt(by_person.shape[1] * n_splits)
         print(
             f"{name:<20} n {len(frame) // 3:>5}  ECE before {errors[0]:.4f}, after "
             f"{errors[1]:.4f}, alone {errors[2]:.4f}; a right forecast {errors[3]:.4f}; "
+            f"as it is before {plain[0]:.4f}, after {plain[1]:.4f}, by chance {chance[0]:.4f}; "
             f"log ratio held out {by_person.mean():+.4f} ± {se:.4f}",
             flush=True,
         )
@@ -280,11 +283,11 @@ def _thirds(frame: pd.DataFrame, split: int) -> Files:
     return read_two_files(people, release, others, None, list(frame), None)
 
 
-def _squares(files: Files, name: str, split: int) -> list[float]:
-    """Return squared calibration errors of before, after and alone at other people's values.
+def _errors(files: Files, name: str, split: int) -> list[tuple[float, float]]:
+    """Return calibration errors of before, after and alone at other people's values, and by chance.
 
-    Beyond those of forecasts that are right, which few people do not show as such; the last is of
-    such forecasts in place of `before`.
+    The second is the root mean square of those of forecasts that are right, which few people do not
+    show as such; the last pair is of such forecasts in place of `before`.
     """
     people, rows = files.who(files.people, name), files.who(files.rows, name)
     truth = files.intervals(files.people, name)
@@ -294,13 +297,13 @@ def _squares(files: Files, name: str, split: int) -> list[float]:
     learnt = learn(people, rows, truth, 1, name, asked=asked).people
     hit = (people.value >= asked.low) & (people.value <= asked.high)
 
-    def square(p: np.ndarray, hit: np.ndarray) -> float:
+    def errors(p: np.ndarray, hit: np.ndarray) -> tuple[float, float]:
         by_chance = [_ece(p, rng.random(len(p)) < p) ** 2 for _ in range(20)]
-        return _ece(p, hit) ** 2 - float(np.mean(by_chance))
+        return _ece(p, hit), float(np.sqrt(np.mean(by_chance)))
 
     right = rng.random(len(hit)) < learnt.before
-    found = [square(p, hit) for p in (learnt.before, learnt.after, learnt.alone)]
-    return [*found, square(learnt.before, right)]
+    found = [errors(p, hit) for p in (learnt.before, learnt.after, learnt.alone)]
+    return [*found, errors(learnt.before, right)]
 
 
 def _ece(p: np.ndarray, hit: np.ndarray) -> float:

@@ -328,6 +328,7 @@ class Audit:
             self._files.added,
             self._within,
             rows,
+            n_alone=self._files.n_alone,
         )
 
     def report(

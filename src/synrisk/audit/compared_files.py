@@ -82,6 +82,15 @@ class Files:
         return tuple(name for name in self.names if name not in self.kept)
 
     @property
+    def n_alone(self) -> int:
+        """How many people are alone with their values in what is released as it is."""
+        if not self.kept:
+            return 0
+        at = [self.names.index(name) for name in self.kept]
+        values = np.nan_to_num(self.people.values[:, at], nan=np.inf)
+        return int((np.unique(values, axis=0, return_counts=True)[1] == 1).sum())
+
+    @property
     def has_known_levels(self) -> bool:
         """Whether all codes of levels are of a level, or of a gap."""
         tables = [self.people, *self.release, *([] if self.others is None else [self.others])]

@@ -127,7 +127,8 @@ class Copies:
         By way and dataset.
     p
         By person, the probability of a row as near as the nearest, of the datasets together; 1
-        where there is no number to be near by.
+        where there is no number to be near by, 0 of who is repeated exactly where that is too much
+        for chance.
     named
         Who has a row too near: about a twentieth of them by chance, and nobody where the release
         as a whole is not too near.
@@ -211,6 +212,7 @@ def copies(files: Files, seed: int) -> Copies:
     # Others than people whose copies are exact, who would make room for as many again by chance.
     # One list or the other: of both together up to twice that share would be named wrongly.
     named, rest = repeated.copy(), np.flatnonzero(~explained)
+    found = replace(found, p=np.where(explained, 0.0, found.p))
     if any(one.way == "moved" for one in found.found):
         named[rest] |= named_copies(copied[rest], FALSE_DISCOVERIES)
     else:

@@ -251,6 +251,16 @@ class HeldOutMembership:
     n_members: int
     n_others: int
 
+    def __repr__(self) -> str:
+        low, high = self.auc_interval
+        least, most = self.advantage_interval
+        return (
+            f"<HeldOutMembership: AUC {self.auc:.3f} ({low:.3f} to {high:.3f}; chance is 0.5), "
+            f"advantage {self.advantage:.3f} ({least:.3f} to {most:.3f}), ε at least "
+            f"{self.epsilon:.2f}, at {self.confidence:.0%}; {self.n_members:,} people in the data, "
+            f"{self.n_others:,} held out>"
+        )
+
 
 def membership_by_holdout(
     members: FloatArray, others: FloatArray, *, confidence: float = 0.95

@@ -67,12 +67,56 @@ class CopiesReason(Reason):
 
 @dataclass(frozen=True)
 class AsIsWarning(AsIsReason):
-    """What two files show to be released as it is: nobody has said that it may be."""
+    """What two files show to be released as it is: nobody has said that it may be.
+
+    Attributes
+    ----------
+    n_alone, n_records
+        How many records nobody shares the values of these columns with.
+    rows
+        What records are called.
+    """
+
+    n_alone: int
+    n_records: int
+    rows: str = CALLED
 
     @property
     def mark(self) -> str:
         """What it says of the release, in a word."""
         return "warning"
+
+    def sentence(self, *, sharing: bool = False) -> str:
+        """Return it in words; with `sharing` without a count."""
+        text = super().sentence(sharing=sharing)
+        if sharing or not self.n_alone:
+            return text
+        return (
+            f"{text} {self.n_alone:,} of {self.n_records:,} {self.rows} are alone with their "
+            "values there: these are theirs, for whoever knows them."
+        )
+
+    def _for_inside(self) -> dict[str, Any]:
+        return {"n_alone": self.n_alone}
+
+
+@dataclass(frozen=True)
+class GivenAwayReason(Reason):
+    """What is called sensitive, and is released as it is."""
+
+    kind = "given away"
+    is_check = True
+    columns: tuple[str, ...]
+
+    def sentence(self, *, sharing: bool = False) -> str:  # noqa: ARG002 - the same for everybody
+        """Return it in words."""
+        return (
+            f"Called sensitive, and released as they are: {listed(self.columns)}. The confidential "
+            "values themselves stand in the release, in this order or another."
+        )
+
+    def _for_anyone(self) -> dict[str, Any]:
+        return {"columns": list(self.columns)}
 
 
 @dataclass(frozen=True)
@@ -124,6 +168,8 @@ def judge_audit(
     added: tuple[str, ...],
     within: Mapping[str, str],
     rows: str = CALLED,
+    *,
+    n_alone: int = 0,
 ) -> Verdict:
     """Return whether people keep the criteria, and whether they were copied.
 
@@ -143,6 +189,8 @@ def judge_audit(
         What counts as the truth, in words, by variable.
     rows
         What records are called.
+    n_alone
+        How many are alone with their values in what is released as it is.
     """
     if isinstance(criteria, Criteria) and criteria.log_odds_range is not None:
         raise OptionError(
@@ -152,8 +200,11 @@ def judge_audit(
     outcome = FAILED if copies.is_too_close else UNJUDGED if copies.doubts else PASSED
     found = copies.found or copies.doubts
     beside: list[Reason] = [CopiesReason(outcome, found, int(copies.named.sum()), bool(kept))]
+    given_away = tuple(name for name in kept if name in measures.variables)
+    if given_away:
+        beside.append(GivenAwayReason(FAILED, given_away))
     if kept:
-        beside.append(AsIsWarning(PASSED, kept))
+        beside.append(AsIsWarning(PASSED, kept, n_alone, len(labels), rows))
     if added:
         beside.append(AddedReason(PASSED, added))
     variables = measures.variables

@@ -378,3 +378,25 @@ def test_saved_audits_are_compared_by_a_command(honest, copied, tmp_path, monkey
         wrong = run(app, ["compare", *names])
         assert wrong.exit_code == 2
         assert words in wrong.stderr
+
+
+@pytest.mark.parametrize("order", ["in place", "shuffled"])
+def test_a_sensitive_column_that_is_released_as_it_is_fails(order):
+    rent = REAL["rent"].to_numpy()
+    rent = rent if order == "in place" else np.random.default_rng(1).permutation(rent)
+    release = FAKE.assign(rent=rent)
+    verdict = sr.audit(REAL, release, seed=1, sensitive=["rent"]).verdict()
+    assert verdict.outcome == "failed"
+    told = [one for one in verdict.sentences() if "Called sensitive, and released as they" in one]
+    assert len(told) == 1
+    assert "rent" in told[0]
+
+
+def test_who_is_alone_with_values_that_are_released_as_they_are_is_counted():
+    release = FAKE.assign(rent=REAL["rent"].to_numpy())
+    verdict = sr.audit(REAL, release, seed=1).verdict()
+    n_alone = int((REAL["rent"].value_counts() == 1).sum())
+    assert n_alone > 0
+    told = " ".join(verdict.sentences())
+    assert f"{n_alone:,} of {len(REAL):,} records are alone with their values there" in told
+    assert "alone with their values" not in " ".join(verdict.sentences(sharing=True))
