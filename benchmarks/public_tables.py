@@ -126,25 +126,51 @@ def prepared(name: str) -> pd.DataFrame:
 
 
 def released(name: str) -> dict[str, object]:
-    """Fit the suggested plan, synthesize, and count what cannot be."""
+    """Fit the suggested plan, synthesize, count what cannot be, and measure what is kept."""
     frame = prepared(name).reset_index(drop=True)
     row: dict[str, object] = {"table": name, "rows": len(frame), "columns": frame.shape[1]}
     plan = sr.suggest_plan(frame, sensitive=SENSITIVE[name])
     row["models"] = "; ".join(f"{one.formula} ({one.distribution.name})" for one in plan)
     row["left out"] = len(plan.drop)
+    numbers = [plan.reasons.loc[one.response, "kind"] not in LEVELS for one in plan]
+    gaussian = [
+        sr.Regression(one.formula, "gaussian") if is_number else one
+        for one, is_number in zip(plan, numbers, strict=True)
+    ]
+    return row | of_plan(plan, list(plan), frame, "") | of_plan(plan, gaussian, frame, ", gaussian")
+
+
+def of_plan(
+    plan: sr.SuggestedPlan, regressions: list[sr.Regression], frame: pd.DataFrame, which: str
+) -> dict[str, object]:
+    """Count the impossible values of some releases, and measure their utility.
+
+    Total variation is the mean over the synthesized variables, less what chance makes of it; the
+    ratio of the propensity's mean squared error to what is expected is 1 where both sides cannot be
+    told apart.
+    """
     synthesizer = sr.fit(
-        plan, frame.drop(columns=list(plan.drop)), types=plan.types, id=plan.id,
+        regressions, frame.drop(columns=list(plan.drop)), types=plan.types, id=plan.id,
         missing=plan.missing, seed=SEED,
     )  # fmt: skip
-    impossible = 0
     datasets = synthesizer.synthesize(N_DATASETS, seed=SEED)
-    for dataset in datasets:
-        for one in plan:
-            levels = plan.reasons.loc[one.response, "kind"] in LEVELS
-            own, new = frame[one.response], dataset[one.response]
-            impossible += n_impossible(own, new, levels=levels)
-    n_values = sum(len(dataset) for dataset in datasets) * len(plan)
-    return row | {"values": n_values, "impossible": impossible}
+    impossible = sum(
+        n_impossible(
+            frame[one.response],
+            dataset[one.response],
+            levels=plan.reasons.loc[one.response, "kind"] in LEVELS,
+        )
+        for dataset in datasets
+        for one in regressions
+    )
+    n_values = sum(len(dataset) for dataset in datasets) * len(regressions)
+    utility = sr.utility(synthesizer, datasets, propensity="main", seed=SEED)
+    new = utility.marginals[utility.marginals["synthesized"]]
+    return {
+        f"impossible{which}": f"{impossible} of {n_values:,}",
+        f"variation{which}": f"{(new['total_variation'] - new['by_chance']).mean():.3f}",
+        f"pMSE ratio{which}": f"{utility.propensity['ratio'].mean():.1f}",
+    }
 
 
 def told(name: str) -> dict[str, object]:
