@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from synrisk.base.arrays import FloatArray
-from synrisk.models.families import RoundedGaussian
+from synrisk.models.families import Gapped, RoundedGaussian
 from synrisk.models.plan import Regression
 from synrisk.models.posterior import Posterior
 
@@ -76,6 +76,8 @@ def is_coarse(
     if not step or sds is None:
         return False
     sigma = float(np.exp(posterior.log_weights) @ sds)
+    if regression.distribution.gap_code is not None:
+        values = values[values != regression.distribution.gap_code]
     below, at, above = (regression.on_model_scale(values + by) for by in (-step / 2, 0.0, step / 2))
     with np.errstate(all="ignore"):
         width = np.abs(above - np.where(np.isfinite(below), below, 2.0 * at - above))
@@ -85,11 +87,12 @@ def is_coarse(
 
 def rounded(regression: Regression) -> Regression | None:
     """Return the regression of rounded values in place of a normal one. None: there is none."""
-    if not regression.distribution.exact or regression.transform.steps:
+    gap = regression.distribution.gap_code
+    if not regression.of_values.distribution.exact or regression.transform.steps:
         return None
     return Regression(
         regression.formula,
-        RoundedGaussian(1.0),
+        RoundedGaussian(1.0) if gap is None else Gapped(RoundedGaussian(1.0), gap),
         prior=regression.prior,
         weights=regression.weights,
     )
