@@ -128,7 +128,7 @@ def test_against_integrals_over_the_parameters(of_gap):
     values[5] = 6.5
     data = pd.DataFrame({"y": values})
     synthesizer = sr.fit(
-        sr.Regression("y ~ 1"), data, missing={"y": "model"}, n_draws=20_000, seed=1
+        sr.Regression("y ~ 1"), data, missing={"y": "model"}, n_draws=6_000, seed=1
     )
     (release,) = synthesizer.synthesize(seed=SEED)
     i = 7 if of_gap else 5

@@ -19,6 +19,7 @@ from synrisk.data.schema import (
     Columns,
     Factor,
     Missing,
+    Numeric,
     Schema,
     Types,
     as_real_numbers,
@@ -91,6 +92,7 @@ class Confidential:
             factors=plan.factors,
             missing=missing,
         )
+        frame = _with_whole_numbers(frame, schema)
         plan = Plan.of([r.given(schema.variables[r.response]) for r in plan.regressions])
         _refuse_groups_with_gaps(plan)
         declared = _declared(release, frame, plan)
@@ -219,6 +221,18 @@ def _whole_ids(ids: pd.Series[Any]) -> pd.Index[Any]:
         ids = ids.astype(np.int64)
     index: pd.Index[Any] = pd.Index(ids, name=ids.name)
     return index
+
+
+def _with_whole_numbers(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """Return whole numbers as such that were read as others for their gaps alone."""
+    whole = {}
+    for name, variable in schema.variables.items():
+        if isinstance(variable, Numeric) and variable.gap is not None:
+            there = as_real_numbers(frame[name].dropna())[0]
+            is_plain = isinstance(frame[name].dtype, np.dtype) and frame[name].dtype.kind == "f"
+            if is_plain and bool(((there == np.rint(there)) & (np.abs(there) < 2.0**53)).all()):
+                whole[name] = frame[name].astype("Int64")
+    return frame.assign(**whole) if whole else frame
 
 
 def _refuse_groups_with_gaps(plan: Plan) -> None:

@@ -21,6 +21,7 @@ import pandas as pd
 
 from synrisk.base.arrays import FloatArray
 from synrisk.base.errors import OptionError
+from synrisk.models.families import Family, Gapped
 from synrisk.models.families import rounded as rounded_family
 from synrisk.models.plan import Regression
 from synrisk.models.posterior import Posterior
@@ -77,6 +78,8 @@ def is_coarse(
     if not step or sds is None:
         return False
     sigma = float(np.exp(posterior.log_weights) @ sds)
+    if regression.distribution.gap_code is not None:
+        values = values[values != regression.distribution.gap_code]
     below, at, above = (regression.on_model_scale(values + by) for by in (-step / 2, 0.0, step / 2))
     with np.errstate(all="ignore"):
         width = np.abs(above - np.where(np.isfinite(below), below, 2.0 * at - above))
@@ -94,9 +97,13 @@ def rounded(regression: Regression, step: float = 1.0) -> Regression | None:
     if regression.parsed.transform.steps:
         return None
     try:
-        family = rounded_family(regression.distribution, step)
+        family: Family = rounded_family(regression.of_values.distribution, step)
     except OptionError:
         return None
+    gap = regression.distribution.gap_code
     return Regression(
-        regression.formula, family, prior=regression.prior, weights=regression.weights
+        regression.formula,
+        family if gap is None else Gapped(family, gap),
+        prior=regression.prior,
+        weights=regression.weights,
     )

@@ -63,3 +63,16 @@ def test_datasets_have_a_limit(tmp_path):
         sr.SettingsError, match=r"synthesis\.m: must be a whole number from 1 to 1,000"
     ):
         read_study(path)
+
+
+def test_missing_values_by_column(tmp_path):
+    path = study_of(tmp_path, "LogIncome ~ 1")
+    text = path.read_text(encoding="utf-8")
+    own = 'sample = "households"\nmissing = { LogIncome = "model", Race = "level" }'
+    path.write_text(text.replace('sample = "households"', own), encoding="utf-8")
+    assert read_study(path).missing == {"LogIncome": "model", "Race": "level"}
+    path.write_text(
+        text.replace('sample = "households"', own.replace("model", "modell")), encoding="utf-8"
+    )
+    with pytest.raises(sr.SettingsError, match=r"data\.missing\.LogIncome: .*Did you mean 'model'"):
+        read_study(path)

@@ -111,16 +111,32 @@ def test_a_missing_predictor_counts_as_0_beside_its_own_column():
     np.testing.assert_allclose(matrix[:, 1], np.where(gap, 0.0, np.log(data["income"].fillna(1.0))))
 
 
-def test_whole_numbers_stay_whole():
+@pytest.mark.parametrize("dtype", ["Int64", "float64"])
+def test_whole_numbers_stay_whole(dtype, tmp_path):
+    """Also where a file's gaps made others of them."""
     data = people()
     rng = np.random.default_rng(1)
     data["k"] = pd.array(rng.poisson(2.0, len(data)), dtype="Int64")
     data.loc[::7, "k"] = pd.NA
+    data["k"] = data["k"].astype(dtype)
     plan = sr.Regression("k ~ x", "poisson")
-    made = sr.fit(plan, data, missing={"k": "model"}, n_draws=100, seed=1).synthesize(seed=SEED)[0]
+    synthesizer = sr.fit(plan, data, missing={"k": "model"}, n_draws=100, seed=1)
+    (made,) = synthesizer.synthesize(seed=SEED)
     assert made["k"].dtype == "Int64"
     assert made["k"].isna().any()
     assert (made["k"].dropna() >= 0).all()
+    synthesizer.save(tmp_path / "s.nc")
+    again = sr.Synthesizer.load(tmp_path / "s.nc").synthesize(seed=SEED)[0]
+    pd.testing.assert_series_equal(again["k"], made["k"])
+
+
+def test_coarsely_rounded_numbers_are_modelled_as_such():
+    rng = np.random.default_rng(5)
+    data = people(120).drop(columns="income")
+    data["k"] = np.rint(30 + 1.5 * data["x"] + rng.normal(0, 2.0, 120))
+    data.loc[::4, "k"] = np.nan
+    found = sr.fit(sr.Regression("k ~ x"), data, missing={"k": "model"}, n_draws=100, seed=3)
+    assert found.plan.regressions[0].distribution.name == "rounded_gaussian, or missing"
 
 
 def test_saved_and_loaded(tmp_path):
