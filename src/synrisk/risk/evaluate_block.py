@@ -86,7 +86,8 @@ class Evaluator:
         """Return how many records make a block, by the largest table of a record."""
         if not self.is_joint:
             tables = sum(math.prod(self.shape[axis] for axis in own) for own in self.axes)
-            n_targets = 2 + len(self.asked or self.shape) if with_errors else 1
+            drawn = with_errors and any(estimate.is_drawn for estimate in self.estimates)
+            n_targets = 2 + len(self.asked or self.shape) if drawn else 1
             numbers = _PARTS * (n_targets * tables + clique_tree(self.axes, self.shape).size)
             return min(ROWS, max(1, _BLOCK_NUMBERS // numbers))
         cells = math.prod(self.shape)

@@ -76,3 +76,15 @@ def test_missing_values_by_column(tmp_path):
     )
     with pytest.raises(sr.SettingsError, match=r"data\.missing\.LogIncome: .*Did you mean 'model'"):
         read_study(path)
+
+
+def test_some_variables_are_evaluated(tmp_path):
+    formulas = ("LogExpenditure ~ 1", "LogIncome ~ LogExpenditure")
+    top = 'risk.variables = ["LogIncome"]\nrisk.joint = "drop"'
+    options = read_study(study_of(tmp_path, *formulas, top=top)).risk
+    assert (options["variables"], options["joint"]) == (["LogIncome"], "drop")
+    with pytest.raises(
+        sr.SettingsError, match=r"risk\.variables\[2\]: is not a synthesized variable.*LogIncome"
+    ):
+        other = 'risk.variables = ["LogIncome", "LogIncme"]'
+        read_study(study_of(tmp_path, *formulas, top=other))
