@@ -436,6 +436,7 @@ PROVENANCE = """# Reference posteriors by NUTS
   effective draws of the squared deviations, not those of the draws as arviz-stats 0.8 does: NUTS
   is antithetic, so theirs is mostly too small here (ours is 0.87 to 2.26 times theirs).
 - **Versions**: {versions}.
+- **Further families**: `families.json`, data among the figures, is made by `make_families.py`.
 - **Data**: one CSV file per case, factors as text; `{households}` stands for the sample in
   the package and is not stored here.
 

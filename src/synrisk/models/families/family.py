@@ -21,7 +21,7 @@ import pandas as pd
 
 from synrisk.base.arrays import BoolArray, FloatArray
 from synrisk.data.schema import Factor, Variable
-from synrisk.models.families import intervals
+from synrisk.models.families import interval_probability
 
 # See `Family.compiled`.
 Compiled: TypeAlias = tuple[Callable[..., Any], Callable[..., Any]]
@@ -195,13 +195,13 @@ class Family(ABC):
         self, low: FloatArray, high: FloatArray, eta: FloatArray, auxiliary: FloatArray
     ) -> FloatArray:
         """Return the log probability of values between two ends, of a continuous family."""
-        return intervals.log_interval(self, low, high, eta, auxiliary)
+        return interval_probability.log_interval(self, low, high, eta, auxiliary)
 
     def interval_derivatives(
         self, low: FloatArray, high: FloatArray, eta: FloatArray, auxiliary: FloatArray
-    ) -> intervals.Derivatives:
+    ) -> interval_probability.Derivatives:
         """Return its first and second derivatives, as `score` and `curvature` have them."""
-        return intervals.interval_derivatives(self, low, high, eta, auxiliary)
+        return interval_probability.interval_derivatives(self, low, high, eta, auxiliary)
 
     @abstractmethod
     def supports(self, y: FloatArray, response: Variable) -> BoolArray:

@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 from synrisk.base.arrays import BoolArray, FloatArray
 from synrisk.data.schema import Variable
 from synrisk.models.families.family import Auxiliary, Family
-from synrisk.models.families.intervals import Derivatives
+from synrisk.models.families.interval_probability import Derivatives
 from synrisk.models.families.normal_interval import log_mass, mass_derivatives
 
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)

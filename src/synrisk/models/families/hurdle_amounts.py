@@ -14,7 +14,7 @@ import numpy as np
 from synrisk.base.arrays import FloatArray
 from synrisk.models.families.family import Auxiliary
 from synrisk.models.families.gamma import Gamma
-from synrisk.models.families.intervals import Derivatives
+from synrisk.models.families.interval_probability import Derivatives
 from synrisk.models.families.lognormal import LogNormal
 from synrisk.models.families.on_grid import OnGrid
 from synrisk.models.families.rounded import Rounded, RoundedGamma, RoundedLogNormal

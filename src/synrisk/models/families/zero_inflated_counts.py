@@ -11,7 +11,7 @@ import numpy.typing as npt
 from synrisk.base.arrays import BoolArray, FloatArray
 from synrisk.models.families.family import Auxiliary
 from synrisk.models.families.hurdle_counts import outer
-from synrisk.models.families.intervals import Derivatives
+from synrisk.models.families.interval_probability import Derivatives
 from synrisk.models.families.negative_binomial import NegativeBinomial
 from synrisk.models.families.poisson import Poisson
 from synrisk.models.families.zero_part import ZeroPart, held, with_odds

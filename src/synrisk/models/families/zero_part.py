@@ -17,7 +17,7 @@ import pandas as pd
 from synrisk.base.arrays import BoolArray, FloatArray
 from synrisk.data.schema import Variable
 from synrisk.models.families.family import Auxiliary, Family
-from synrisk.models.families.intervals import Derivatives
+from synrisk.models.families.interval_probability import Derivatives
 
 _ODDS_OF_ZERO = "odds_of_zero"
 _LEAST_LOG_RATE, _LARGEST_LOG_RATE = -300.0, 230.0  # squares of rates are numbers

@@ -7,7 +7,7 @@ from scipy.special import expit, logsumexp
 
 import synrisk as sr
 from synrisk.models.families import Beta, Family, Gamma, Gaussian, StudentT, rounded
-from synrisk.models.families.intervals import integrated
+from synrisk.models.families.interval_probability import integrated
 
 SIGMA = np.array([[0.7]])
 
