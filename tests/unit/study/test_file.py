@@ -83,8 +83,8 @@ def test_some_variables_are_evaluated(tmp_path):
     top = 'risk.variables = ["LogIncome"]\nrisk.joint = "drop"'
     options = read_study(study_of(tmp_path, *formulas, top=top)).risk
     assert (options["variables"], options["joint"]) == (["LogIncome"], "drop")
+    other = study_of(tmp_path, *formulas, top='risk.variables = ["LogIncome", "LogIncme"]')
     with pytest.raises(
         sr.SettingsError, match=r"risk\.variables\[2\]: is not a synthesized variable.*LogIncome"
     ):
-        other = 'risk.variables = ["LogIncome", "LogIncme"]'
-        read_study(study_of(tmp_path, *formulas, top=other))
+        read_study(other)

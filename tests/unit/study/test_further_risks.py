@@ -45,7 +45,9 @@ def test_further_risks_are_those_of_the_functions(done):
     risk = sr.identification_risk(people, release, known=known, synthesized=made, radius=radius)
     records = sr.IdentificationRisk.load(out / "identification.nc").records
     pd.testing.assert_frame_equal(records[risk.records.columns], risk.records)
-    by_models = {"posterior", "posterior_mcse", "posterior_gain", "reliable"}
+    by_models = {
+        "posterior", "posterior_mcse", "posterior_gain", "reliable", "posterior_by_one"
+    }  # fmt: skip
     assert set(records) - set(risk.records) == by_models
     audit = sr.Audit.load(out / "audit.nc")
     assert audit.keys == ("Spending", "Owner", "Region")
@@ -62,7 +64,8 @@ def test_their_verdicts_are_printed_and_stored(done):
     assert summary["audit"]["verdict"]["criteria"]["gain"] == 0.5
     assert summary["identification"]["verdict"]["outcome"] == "passed"
     assert summary["identification"]["verdict"]["criteria"]["gain"] == 0.4
-    assert set(summary["identification"]["summary"]) == {"1", "2", "mean", "standard error"}
+    rows = {"1", "2", "mean", "standard error", "together"}
+    assert set(summary["identification"]["summary"]) == rows
     assert "Audit of the release" in ran.output
     assert "Identification risk" in ran.output
 
