@@ -137,7 +137,11 @@ def released(name: str) -> dict[str, object]:
         sr.Regression(one.formula, "gaussian") if is_number else one
         for one, is_number in zip(plan, numbers, strict=True)
     ]
-    return row | of_plan(plan, list(plan), frame, "") | of_plan(plan, gaussian, frame, ", gaussian")
+    row |= of_plan(plan, list(plan), frame, "")
+    try:
+        return row | of_plan(plan, gaussian, frame, ", gaussian")
+    except sr.SynriskError:  # a later formula takes the logarithm of what is negative
+        return row | {"impossible, gaussian": "cannot be synthesized"}
 
 
 def of_plan(
