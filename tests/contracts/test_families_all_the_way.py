@@ -94,12 +94,12 @@ def test_draws_made_elsewhere_are_read_by_their_names(made, name):
     people, plan, synthesizer, release, _ = made(name)
     own = synthesizer.draws("y")
     theirs = own.rename(columns={"Intercept": "b_Intercept", "x": "b_x"}).drop(columns="weight")
-    for parameter in synthesizer.plan.regressions[0].distribution.auxiliary:
-        for alias in (parameter.name, *parameter.aliases):
-            table = theirs.rename(columns={parameter.name: alias})
-            tables = [table, synthesizer.draws("z")]
-            read = sr.Synthesizer.from_draws(plan, people, tables, types=types_of(name))
-            np.testing.assert_allclose(read.draws("y")[own.columns[:-1]], own[own.columns[:-1]])
+    auxiliary = synthesizer.plan.regressions[0].distribution.auxiliary
+    others = [{one.name: alias} for one in auxiliary for alias in (one.name, *one.aliases)]
+    for renamed in others or [{}]:
+        tables = [theirs.rename(columns=renamed), synthesizer.draws("z")]
+        read = sr.Synthesizer.from_draws(plan, people, tables, types=types_of(name))
+        np.testing.assert_allclose(read.draws("y")[own.columns[:-1]], own[own.columns[:-1]])
     risk = sr.attribute_risk(read, release, question="paper", records=[0, 1], on_unreliable="flag")
     assert risk.estimator["y"] == "importance"
 

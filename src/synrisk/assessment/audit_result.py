@@ -329,6 +329,7 @@ class Audit:
             self._within,
             rows,
             n_alone=self._files.n_alone,
+            with_more_gaps=self._files.with_more_gaps,
         )
 
     def report(

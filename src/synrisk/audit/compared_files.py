@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from scipy.special import bdtrc
 
 from synrisk.audit.known_values import Known
 from synrisk.audit.learnt_values import People
@@ -17,6 +18,7 @@ from synrisk.data.schema import Factor, Variable
 from synrisk.risk.guesses.tolerance import Tolerance, near
 
 FEW_VALUES = 20  # of a number, which then agrees or not, as a level does
+_SURELY = 1e-4  # how often chance makes so many gaps more
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,6 +91,16 @@ class Files:
         at = [self.names.index(name) for name in self.kept]
         values = np.nan_to_num(self.people.values[:, at], nan=np.inf)
         return int((np.unique(values, axis=0, return_counts=True)[1] == 1).sum())
+
+    @property
+    def with_more_gaps(self) -> tuple[str, ...]:
+        """The columns with gaps in the release where people have none, or surely more of them."""
+        own, theirs = (np.isnan(one.values) for one in (self.people, self.rows))
+        share = (own.sum(axis=0) + 1.0) / (len(own) + 1.0)
+        n_theirs = theirs.sum(axis=0)
+        surely = bdtrc(n_theirs - 1.0, len(theirs), np.minimum(share, 1.0)) < _SURELY
+        more = (n_theirs > 0) & (~own.any(axis=0) | surely)
+        return tuple(name for name, has in zip(self.names, more, strict=True) if has)
 
     @property
     def has_known_levels(self) -> bool:

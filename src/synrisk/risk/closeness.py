@@ -265,7 +265,7 @@ def _joined(parts: Sequence[Columns], n_rows: int) -> Columns:
 def _repeated_values(synthesizer: Synthesizer, release: Sequence[Released]) -> list[Closeness]:
     """Count records a number of which is repeated to the last digit, where nothing was rounded.
 
-    Numbers that several people have, zero and declared bounds are nobody's.
+    Numbers that several people have, zero, declared bounds and missing ones are nobody's.
     """
     names = [
         regression.response
@@ -285,7 +285,7 @@ def _repeated_values(synthesizer: Synthesizer, release: Sequence[Released]) -> l
             n_dropped = max(n_dropped, len(np.intersect1d(away, theirs)))
             place = np.minimum(np.searchsorted(theirs, values), n_rows - 1)
             equal = theirs[place] == values
-            hit[positions[equal & ~np.isin(values, [0.0, *_bounds(synthesizer, name)])]] = True
+            hit[positions[equal & ~np.isin(values, _of_nobody(synthesizer, name))]] = True
         if looked_at:
             n = len(hit) + synthesizer.confidential.n_dropped
             found = int(hit.sum()) + n_dropped
@@ -296,9 +296,12 @@ def _repeated_values(synthesizer: Synthesizer, release: Sequence[Released]) -> l
     return rows
 
 
-def _bounds(synthesizer: Synthesizer, name: str) -> tuple[float, ...]:
+def _of_nobody(synthesizer: Synthesizer, name: str) -> list[float]:
     variable = synthesizer.schema.variables[name]
-    return (variable.bounds or ()) if isinstance(variable, Numeric) else ()
+    if not isinstance(variable, Numeric):
+        return [0.0]
+    gap = [] if variable.gap is None else [variable.gap]
+    return [0.0, *(variable.bounds or ()), *gap]
 
 
 def _values_of_one(

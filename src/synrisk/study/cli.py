@@ -60,8 +60,8 @@ _EXIT_CODES = (
 _COMPARED = {
     "n_datasets": "m",
     "gain_q95": "gain, 95 %",
-    "gain_max": "gain, largest",
-    "gain_max_of_one": "of one variable",
+    "gain_max": "largest",
+    "gain_max_of_one": "of one",
     "too_close": "too close",
     "pmse_ratio": "pMSE ratio",
     "verdict": "verdict",

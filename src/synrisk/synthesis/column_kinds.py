@@ -44,6 +44,7 @@ _OVERDISPERSED = 1.3  # variance over mean of a count
 _UNDERDISPERSED = 0.6
 _OFTEN_ZERO = 0.02
 _LARGE = 20.0  # whole numbers that are more like amounts than like counts
+_VERY_LARGE = 1_000.0  # those that are amounts of money and the like: a step of 1 is nothing
 _WIDE_SHARES = 0.6  # the span from which numbers between 0 and 1 are taken for shares
 _NEARLY_ALL = 0.8
 _MOST_DIGITS = 4
@@ -249,6 +250,8 @@ def _kind_of_whole_numbers(name: str, values: FloatArray) -> ColumnKind:
             return ColumnKind(name, "measurement", reason, ("rounded_gaussian",))
         reason = "whole numbers above 0, some of them large"
         families = ("negative_binomial", "lognormal")
+        if np.median(values) > _VERY_LARGE:
+            families = ("lognormal", "negative_binomial")
         term = _term_of_amounts(values)
         return ColumnKind(name, "amount", reason, families, "log", term)
     if ratio < _UNDERDISPERSED and mean > _RATHER_POSITIVE * sd:

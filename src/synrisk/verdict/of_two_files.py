@@ -120,6 +120,27 @@ class GivenAwayReason(Reason):
 
 
 @dataclass(frozen=True)
+class GapsReason(Reason):
+    """Gaps of the release where people have values: which were left blank may tell these."""
+
+    kind = "gaps"
+    is_check = True
+    columns: tuple[str, ...]
+
+    def sentence(self, *, sharing: bool = False) -> str:  # noqa: ARG002 - the same for everybody
+        """Return it in words."""
+        return (
+            "Missing in the release more often than in the confidential file: "
+            f"{listed(self.columns)}. Values that were left blank because of what they are give "
+            "themselves away by that, and this is not judged. Release values there, or take the "
+            "column out."
+        )
+
+    def _for_anyone(self) -> dict[str, Any]:
+        return {"columns": list(self.columns)}
+
+
+@dataclass(frozen=True)
 class AddedReason(Reason):
     """What the release holds beside the confidential columns, and nobody has looked at."""
 
@@ -170,6 +191,7 @@ def judge_audit(
     rows: str = CALLED,
     *,
     n_alone: int = 0,
+    with_more_gaps: tuple[str, ...] = (),
 ) -> Verdict:
     """Return whether people keep the criteria, and whether they were copied.
 
@@ -191,6 +213,8 @@ def judge_audit(
         What records are called.
     n_alone
         How many are alone with their values in what is released as it is.
+    with_more_gaps
+        The columns that have more gaps in the release than in the confidential file.
     """
     if isinstance(criteria, Criteria) and criteria.log_odds_range is not None:
         raise OptionError(
@@ -203,6 +227,8 @@ def judge_audit(
     given_away = tuple(name for name in kept if name in measures.variables)
     if given_away:
         beside.append(GivenAwayReason(FAILED, given_away))
+    if with_more_gaps:
+        beside.append(GapsReason(UNJUDGED, with_more_gaps))
     if kept:
         beside.append(AsIsWarning(PASSED, kept, n_alone, len(labels), rows))
     if added:

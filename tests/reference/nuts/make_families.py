@@ -12,10 +12,14 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+
+sys.path.insert(0, str(Path(__file__).parent))
+
 from make import CHAINS, HERE, Columns, numbers, summary
 
 TUNE, DRAWS, TARGET = 1000, 2500, 0.9

@@ -30,17 +30,31 @@ from synrisk.data.schema import Factor, Numeric
 from synrisk.models import families
 from synrisk.models.posterior import Posterior
 
-FAMILIES = [known.given(Factor("y", ("a", "b", "c"))) for known in families.FAMILIES]
+LEVELS = Factor("y", ("a", "b", "c"))
+FAMILIES = [
+    families.Binomial(5) if known.name == "binomial_trials" else known.given(LEVELS)
+    for known in families.FAMILIES
+]
 RESPONSES = {
     "gaussian": (Numeric("y"), [-1.0, 0.3, 2.0]),
     "bernoulli": (Numeric("y"), [0.0, 1.0]),
     "categorical": (Factor("y", ("a", "b", "c")), [0.0, 1.0, 2.0]),
     "poisson": (Numeric("y"), [0.0, 2.0, 5.0]),
     "rounded_gaussian": (Numeric("y"), [-1.0, 0.0, 2.0]),
-    **dict.fromkeys(("gamma", "lognormal", "student_t", "beta"), (Numeric("y"), [-1.0, 0.3, 2.0])),
-    "ordered_logit": (Factor("y", ("a", "b", "c"), True), [0.0, 1.0, 2.0]),
     **dict.fromkeys(
-        ("negative_binomial", "hurdle_poisson", "zero_inflated_poisson", "hurdle_lognormal"),
+        ("gamma", "lognormal", "student_t", "beta", "truncated_gaussian"),
+        (Numeric("y"), [-1.0, 0.3, 2.0]),
+    ),
+    "rounded_student_t": (Numeric("y"), [-1.0, 0.0, 2.0]),
+    "rounded_beta": (Numeric("y"), [0.0, 0.3, 1.0]),
+    "ordered_logit": (Factor("y", ("a", "b", "c"), True), [0.0, 1.0, 2.0]),
+    "binomial_trials": (Numeric("y"), [0.0, 2.0, 5.0]),
+    **dict.fromkeys(
+        (
+            *("negative_binomial", "hurdle_poisson", "zero_inflated_poisson", "hurdle_lognormal"),
+            *("hurdle_gamma", "hurdle_negative_binomial", "zero_inflated_negative_binomial"),
+            *("rounded_lognormal", "rounded_gamma"),
+        ),
         (Numeric("y"), [0.0, 2.0, 5.0]),
     ),
 }

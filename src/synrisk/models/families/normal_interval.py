@@ -14,7 +14,7 @@ _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 def log_mass(a: FloatArray, b: FloatArray) -> FloatArray:
     """log(Φ(b) − Φ(a)) of standardised ends a < b, in the tail where it keeps its digits."""
-    flipped = a + b > 0
+    flipped = b > -a  # not a + b: both may be infinite
     low, high = np.where(flipped, -b, a), np.where(flipped, -a, b)
     beyond = log_ndtr(high)
     return np.asarray(beyond + np.log(-np.expm1(log_ndtr(low) - beyond)))

@@ -32,6 +32,11 @@ class OnGrid(Family):
         object.__setattr__(self, "step", float(self.step))
 
     @property
+    def is_location_scale(self) -> bool:
+        """In other units the step is another one."""
+        return False
+
+    @property
     def grid_step(self) -> float:
         """The distance between neighbouring values."""
         return self.step

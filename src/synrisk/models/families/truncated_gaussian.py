@@ -60,6 +60,11 @@ class TruncatedGaussian(Family):
         return f"numbers from {self.lower:g} to {self.upper:g}"
 
     @property
+    def is_location_scale(self) -> bool:
+        """In other units the bounds are others."""
+        return False
+
+    @property
     def is_bounded(self) -> bool:
         """Whether there is a bound at all."""
         return math.isfinite(self.lower) or math.isfinite(self.upper)
