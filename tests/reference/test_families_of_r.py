@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
 import synrisk as sr
 
@@ -40,7 +41,7 @@ FITS = {
 OF_AMOUNTS = 2e-4
 
 
-@pytest.mark.parametrize("name", [name for name in FITS if (FOLDER / f"{name}.csv").exists()])
+@pytest.mark.parametrize("name", FITS)
 def test_log_likelihoods_are_the_packages_own(name):
     response, family, levels = FITS[name]
     people = pd.read_csv(FOLDER / "people.csv")
@@ -59,13 +60,12 @@ def test_log_likelihoods_are_the_packages_own(name):
     found = log_density(transform.apply(y), eta, posterior.auxiliary[:, None, :])
     found = found + transform.log_derivative(y)
     expected = pd.read_csv(FOLDER / f"{name}_log_lik.csv").to_numpy()
+    if name == "brms_truncated_gaussian":
+        # Its log_lik leaves the bounds out: brms 2.18's log_lik_truncate returns what it was given.
+        between = norm(eta[:, :, 0], posterior.auxiliary)
+        expected = expected - np.log(between.cdf(10.0) - between.cdf(0.0))
     assert found.shape == expected.shape
     recorded = (y > 0) & (response == "spent")
     assert not recorded.any() or y[recorded].min() > 100
     np.testing.assert_allclose(found[:, ~recorded], expected[:, ~recorded], rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(found[:, recorded], expected[:, recorded], atol=OF_AMOUNTS)
-
-
-def test_files_are_there():
-    there = [name for name in FITS if (FOLDER / f"{name}.csv").exists()]
-    assert {"arm_negative_binomial", "arm_gamma", "arm_binomial"} <= set(there)
