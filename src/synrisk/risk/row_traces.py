@@ -61,6 +61,11 @@ def _probabilities(synthesizer: Synthesizer, dataset: Released) -> Iterator[floa
             yield from _associations(truths, [changed[rows]], own[records])
         for model in synthesizer.models:
             yield from _of_values(synthesizer, model, dataset, records, rows)
+            if model.regression.distribution.is_continuous:
+                # The size of what a row misses its mean by tells nothing of its sign.
+                size = np.abs(residuals_of_rows(synthesizer, model, dataset)[rows, 0])
+                yield from _associations(truths, [size], kept[records])
+                yield from _associations(np.abs(truths), [size], kept[records])
 
 
 def _truths(synthesizer: Synthesizer) -> FloatArray:

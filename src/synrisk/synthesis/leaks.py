@@ -21,7 +21,7 @@ from synrisk.base.arrays import IntArray
 from synrisk.base.cache import Memory
 from synrisk.base.errors import DisclosureError
 from synrisk.base.messages import either, toml_text
-from synrisk.data.schema import Factor, as_real_numbers, common_codes, equal_rows
+from synrisk.data.schema import Factor, Numeric, as_real_numbers, common_codes, equal_rows
 from synrisk.synthesis.added_columns import added_relation, named_pairs
 from synrisk.synthesis.confidential import Confidential
 from synrisk.synthesis.flexible_prediction import flexible_relations
@@ -85,14 +85,14 @@ def refuse_relations(
 def _relations(
     confidential: Confidential, columns: Sequence[str], tolerance: float
 ) -> tuple[Relation, ...]:
-    used = {r.response: r.parsed.predictors for r in confidential.plan.regressions}
+    used = _used(confidential)
     data = confidential.data[[name for name in columns if name != ORDER]]
     data = _with_order(data) if ORDER in columns else data
     return all_relations(_hidden(confidential, tolerance), data, used)
 
 
 def _exact(confidential: Confidential, columns: Sequence[str], tolerance: float) -> list[Relation]:
-    used = {r.response: r.parsed.predictors for r in confidential.plan.regressions}
+    used = _used(confidential)
     data = _with_order(_plain(confidential.data[list(columns)]))
     return _quick_relations(_hidden(confidential, tolerance), data, used)
 
@@ -131,6 +131,10 @@ def _quick_relations(
             ):
                 words = "a recoding or a transform of"
                 return [Relation(variable.name, (str(name),), (), words, True)]
+            gaps = data[name].isna()
+            if gaps.any() and determines(gaps.astype(int), variable.values, ordered=False):
+                words = "told by what is missing in"
+                return [Relation(variable.name, (str(name),), (), words, True)]
     columns = data.drop(columns=ORDER, errors="ignore")
     of_others = next(relations_between_records(hidden, columns), None)
     if of_others is not None:
@@ -154,16 +158,26 @@ def _with_order(data: pd.DataFrame) -> pd.DataFrame:
 
 
 def _hidden(confidential: Confidential, tolerance: float) -> list[Hidden]:
-    variables = confidential.schema.variables
-    return [
-        Hidden.of(
-            name,
-            confidential.columns[name],
-            is_factor=isinstance(variables[name], Factor),
-            tolerance=tolerance,
-        )
-        for name in confidential.plan.synthesized
-    ]
+    """Return what is synthesized: values, and whether there is one where gaps are modelled."""
+    found = []
+    for name in confidential.plan.synthesized:
+        variable, values = confidential.schema.variables[name], confidential.columns[name]
+        is_factor = isinstance(variable, Factor)
+        found.append(Hidden.of(name, values, is_factor=is_factor, tolerance=tolerance))
+        if isinstance(variable, Numeric) and variable.gap is not None:
+            is_gap = (values == variable.gap).astype(np.int64)
+            found.append(Hidden.of(_gaps_of(name), is_gap, is_factor=True, tolerance=tolerance))
+    return found
+
+
+def _gaps_of(name: str) -> str:
+    return f"whether {name} is missing"
+
+
+def _used(confidential: Confidential) -> dict[str, Sequence[str]]:
+    """Return by what is synthesized the columns that its model predicts it by."""
+    used = {r.response: r.parsed.predictors for r in confidential.plan.regressions}
+    return {**used, **{_gaps_of(name): columns for name, columns in used.items()}}
 
 
 def _refusal(relation: Relation) -> DisclosureError:

@@ -108,7 +108,10 @@ ALTERED = {
 
 @pytest.mark.parametrize("kind", ALTERED)
 def test_honest_releases_leave_none_whatever_is_done_to_them(kind):
-    """Of 120 datasets; a share of 0.05 has a standard deviation of 0.02."""
+    """Of 120 datasets; a share of 0.05 has a standard deviation of 0.02.
+
+    The smallest of 120 is below 1e-4 in one of 80 such trials.
+    """
     p = []
     for seed, n in enumerate((60, 200, 600)):
         data = office(n, seed)
@@ -116,4 +119,16 @@ def test_honest_releases_leave_none_whatever_is_done_to_them(kind):
         release = synthesizer.synthesize(40, seed=SECRET + seed)
         p += [p_of(synthesizer, ALTERED[kind](one, k)) for k, one in enumerate(release)]
     assert np.mean(np.array(p) < 0.05) < 0.05 + 3 * 0.02
-    assert min(p) > 0.0005
+    assert min(p) > 1e-4
+
+
+def test_what_the_size_of_residuals_tells_is_found(made):
+    """Large ones, up or down, for those who have a large income: no correlation sees it."""
+    data, synthesizer, release = made
+    income = release["income"].to_numpy(dtype=float)
+    middle = np.median(income)
+    rows = np.argsort(np.abs(income - middle))  # the most ordinary first
+    people = np.argsort(data["income"].to_numpy())
+    dealt = np.empty(len(income))
+    dealt[people] = income[rows]
+    assert p_of(synthesizer, release.assign(income=dealt)) < TAIL

@@ -208,3 +208,26 @@ def test_text_of_a_releases_own_that_may_say_anything_is_refused(office):
         sr.attribute_risk(synthesizer, release.assign(code=coded))
     assert not any(one in str(error.value) for one in coded)
     sr.attribute_risk(synthesizer, release.assign(source="synthetic"))
+
+
+def test_what_tells_who_is_missing_gives_modelled_gaps_away():
+    rng = np.random.default_rng(7)
+    x, gone = rng.integers(0, 5, 200), rng.random(200) < 0.2
+    data = pd.DataFrame(
+        {"x": x, "y": np.where(gone, np.nan, 50.0 + 5.0 * x + 20.0 * rng.normal(size=200))}
+    )
+    for told in (gone.astype(int), np.where(gone, "refused", None)):
+        with pytest.raises(sr.DisclosureError, match=r"whether y is missing.*'told'"):
+            sr.fit(sr.Regression("y ~ x"), data.assign(told=told), missing={"y": "model"})
+    other = data.assign(told=rng.permutation(gone.astype(int)))
+    sr.fit(sr.Regression("y ~ x"), other, missing={"y": "model"}, n_draws=20)
+
+
+def test_gaps_of_a_released_column_give_a_variable_away():
+    rng = np.random.default_rng(8)
+    ill, x = np.where(rng.random(200) < 0.2, "yes", "no"), rng.integers(0, 5, 200)
+    data = pd.DataFrame({"x": x, "ill": ill, "told": np.where(ill == "yes", np.nan, x)})
+    model = sr.Regression("ill ~ x", "bernoulli")
+    with pytest.raises(sr.DisclosureError, match="'ill' is told by what is missing in 'told'"):
+        sr.fit(model, data)
+    sr.fit(model, data.assign(told=np.where(rng.random(200) < 0.2, np.nan, x)), n_draws=20)
