@@ -400,3 +400,19 @@ def test_who_is_alone_with_values_that_are_released_as_they_are_is_counted():
     told = " ".join(verdict.sentences())
     assert f"{n_alone:,} of {len(REAL):,} records are alone with their values there" in told
     assert "alone with their values" not in " ".join(verdict.sentences(sharing=True))
+
+
+def test_values_that_were_left_blank_are_not_judged():
+    """Gaps for the ill alone: whoever knows the keys reads the illness off them."""
+    rng = np.random.default_rng(3)
+    people = pd.DataFrame({"x": rng.normal(size=200), "ill": rng.choice(["no", "yes"], 200)})
+    made = people.assign(ill=rng.choice(["no", "yes"], 200))
+    blank = made.assign(ill=made["ill"].where(people["ill"] == "no", None))
+    verdict = sr.audit(people, blank, keys=["x"], sensitive=["ill"], seed=1).verdict()
+    assert verdict.outcome == "cannot be judged"
+    assert "Missing in the release more often than in the confidential file: ill" in str(verdict)
+    # As many gaps as the data have, of others, are nothing to speak of.
+    people["ill"] = people["ill"].where(rng.random(200) < 0.8, None)
+    made["ill"] = made["ill"].where(rng.random(200) < 0.8, None)
+    honest = sr.audit(people, made, keys=["x"], sensitive=["ill"], seed=1).verdict()
+    assert "Missing in the release" not in str(honest)

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.secret import SECRET
 from scipy.special import expit
 
 import synrisk as sr
@@ -253,3 +254,17 @@ def test_the_number_that_stands_for_missing_is_never_shown(risk, tmp_path):
         page = (tmp_path / f"{kind}.html").read_text(encoding="utf-8")
         assert not any(text in page for text in shown)
     assert not (risk.to_dataset().to_array().to_numpy().astype(float) == code).any()
+
+
+def test_the_gap_of_one_person_is_no_value_that_is_repeated():
+    rng = np.random.default_rng(50)
+    x = np.round(rng.normal(size=100), 1)
+    y = np.where(np.arange(100) == 7, np.nan, 50.0 + 5.0 * x + 10.0 * rng.normal(size=100))
+    data = pd.DataFrame({"x": x, "y": y})
+    synthesizer = sr.fit(sr.Regression("y ~ x"), data, missing={"y": "model"}, n_draws=200, seed=3)
+    release = synthesizer.synthesize(seed=SECRET)[0]
+    release.loc[3, "y"] = np.nan
+    risk = sr.attribute_risk(
+        synthesizer, release, records=[0], guesses=sr.Range(15), on_unreliable="flag"
+    )
+    assert risk.release_check.closeness.loc["values", "found"].tolist() == [0]
