@@ -208,10 +208,10 @@ def suggest_plan(data: TableLike, *, sensitive: Sequence[str] | None = None) -> 
 
 def _without_infinities(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the table with gaps in place of infinite numbers, which `fit` refuses by name."""
-    numbers = frame.select_dtypes("number")
-    return frame.assign(
-        **{str(name): column.where(column.abs() != np.inf) for name, column in numbers.items()}
-    )
+    found = frame.copy()
+    for name, column in frame.select_dtypes("number").items():
+        found[name] = column.where(column.abs() != np.inf)
+    return found
 
 
 class _Suggestion:

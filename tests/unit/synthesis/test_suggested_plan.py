@@ -214,6 +214,7 @@ def test_a_column_of_noise_predicts_nothing():
 def test_columns_of_lists_are_left_out_and_infinite_numbers_are_gaps():
     """Parquet and R have columns of lists; pandas compares these with nothing."""
     height = RNG.normal(170, 9, N)
+    assert len(sr.suggest_plan(pd.DataFrame({"self": height}))) == 1  # a name as any other
     lists = [np.array([1.0, 2.0])] * N
     plain = pd.DataFrame({"height": np.where(np.arange(N) == 3, np.nan, height), "parts": lists})
     infinite = plain.assign(height=np.where(np.arange(N) == 3, np.inf, height))
