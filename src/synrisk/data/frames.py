@@ -97,6 +97,16 @@ def _is_broken(values: Iterable[Any]) -> bool:
     return not _WHOLE_TEXT.fullmatch("".join(v for v in values if isinstance(v, str)))
 
 
+def with_columns(frame: pd.DataFrame, columns: Mapping[Any, Any]) -> pd.DataFrame:
+    """Return a table with some columns replaced; `assign` does not take one that is called self."""
+    if not columns:
+        return frame
+    found = frame.copy()
+    for name, column in columns.items():
+        found[name] = column
+    return found
+
+
 def own_copy(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a copy that later changes of `frame` do not reach, nor its changes `frame`.
 

@@ -14,7 +14,7 @@ import pandas as pd
 from synrisk.base.arrays import FloatArray
 from synrisk.base.errors import DataError, OptionError, counted, got, listed, nearest
 from synrisk.base.messages import either, place_of, setting
-from synrisk.data.frames import TableLike, read_table
+from synrisk.data.frames import TableLike, read_table, with_columns
 from synrisk.data.schema import (
     Columns,
     Factor,
@@ -232,7 +232,7 @@ def _with_whole_numbers(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
             is_plain = isinstance(frame[name].dtype, np.dtype) and frame[name].dtype.kind == "f"
             if is_plain and bool(((there == np.rint(there)) & (np.abs(there) < 2.0**53)).all()):
                 whole[name] = frame[name].astype("Int64")
-    return frame.assign(**whole) if whole else frame
+    return with_columns(frame, whole)
 
 
 def _refuse_groups_with_gaps(plan: Plan) -> None:

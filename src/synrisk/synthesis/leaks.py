@@ -21,6 +21,7 @@ from synrisk.base.arrays import IntArray
 from synrisk.base.cache import Memory
 from synrisk.base.errors import DisclosureError
 from synrisk.base.messages import either, toml_text
+from synrisk.data.frames import with_columns
 from synrisk.data.schema import Factor, Numeric, as_real_numbers, common_codes, equal_rows
 from synrisk.synthesis.added_columns import added_relation, named_pairs
 from synrisk.synthesis.confidential import Confidential
@@ -409,7 +410,7 @@ def _plain(frame: pd.DataFrame) -> pd.DataFrame:
             nested = column.map(lambda value: not isinstance(value, Hashable))
             if nested.any():
                 changed[name] = column.astype(str)
-    return frame.assign(**changed) if changed else frame
+    return with_columns(frame, changed)
 
 
 def _leaks(

@@ -17,7 +17,7 @@ import pandas as pd
 
 from synrisk.base.errors import DataError, OptionError, SynriskError, listed
 from synrisk.base.messages import toml_key, toml_text, visible
-from synrisk.data.frames import TableLike, read_table
+from synrisk.data.frames import TableLike, read_table, with_columns
 from synrisk.data.schema import Types, require_columns
 from synrisk.models.families import OnGrid
 from synrisk.models.families import family as resolve_family
@@ -208,10 +208,8 @@ def suggest_plan(data: TableLike, *, sensitive: Sequence[str] | None = None) -> 
 
 def _without_infinities(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the table with gaps in place of infinite numbers, which `fit` refuses by name."""
-    found = frame.copy()
-    for name, column in frame.select_dtypes("number").items():
-        found[name] = column.where(column.abs() != np.inf)
-    return found
+    numbers = frame.select_dtypes("number")
+    return with_columns(frame, {name: x.where(x.abs() != np.inf) for name, x in numbers.items()})
 
 
 class _Suggestion:
