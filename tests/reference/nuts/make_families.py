@@ -108,11 +108,11 @@ def log_ordered(y: Any, eta: Any, *gaps: Any) -> Any:
 
 def rounded(density: Any, step: float, least: float = -np.inf, most: float = np.inf) -> Any:
     """The log probability of what is rounded to y, by nodes between its ends."""
-    import pytensor.tensor as pt
-
     at, weight = np.polynomial.legendre.leggauss(N_NODES)
 
     def log_p(y: Any, eta: Any, *auxiliary: Any) -> Any:
+        import pytensor.tensor as pt
+
         low, high = np.maximum(y - step / 2, least), np.minimum(y + step / 2, most)
         half = 0.5 * (high - low)[:, None]
         v = low[:, None] + half * (1.0 + at)
@@ -122,9 +122,9 @@ def rounded(density: Any, step: float, least: float = -np.inf, most: float = np.
 
 
 def hurdle(above: Any) -> Any:
-    import pytensor.tensor as pt
-
     def log_p(y: Any, eta: Any, *auxiliary: Any) -> Any:
+        import pytensor.tensor as pt
+
         of_above = above(np.maximum(y, 1.0), eta, *auxiliary[:-1])
         return pt.switch(y == 0, pt.log(auxiliary[-1]), of_above) - pt.log1p(auxiliary[-1])
 
@@ -132,18 +132,18 @@ def hurdle(above: Any) -> Any:
 
 
 def given_above(count: Any) -> Any:
-    import pytensor.tensor as pt
-
     def log_p(y: Any, eta: Any, *auxiliary: Any) -> Any:
+        import pytensor.tensor as pt
+
         return count(y, eta, *auxiliary) - pt.log1mexp(count(np.zeros_like(y), eta, *auxiliary))
 
     return log_p
 
 
 def zero_inflated(count: Any) -> Any:
-    import pytensor.tensor as pt
-
     def log_p(y: Any, eta: Any, *auxiliary: Any) -> Any:
+        import pytensor.tensor as pt
+
         own, odds = count(y, eta, *auxiliary[:-1]), auxiliary[-1]
         return pt.switch(y == 0, pt.log(odds + pt.exp(own)), own) - pt.log1p(odds)
 
