@@ -427,6 +427,8 @@ class Audit:
             words("added"),
         )
         named = {*(files.keys or ()), *files.sensitive, *files.kept}
+        if not files.release:
+            raise FileError("The file has no synthetic dataset.")
         if not named <= set(files.names) or not files.has_known_levels:
             raise FileError("The file has columns or levels that are not among its own.")
         lessons = {

@@ -416,3 +416,14 @@ def test_values_that_were_left_blank_are_not_judged():
     made["ill"] = made["ill"].where(rng.random(200) < 0.8, None)
     honest = sr.audit(people, made, keys=["x"], sensitive=["ill"], seed=1).verdict()
     assert "Missing in the release" not in str(honest)
+
+
+def test_a_saved_audit_without_a_dataset_is_refused(honest, tmp_path):
+    path = tmp_path / "audit.nc"
+    honest.save(path)
+    contents = netcdf.load(path, "an audit")
+    meta = json.loads(json.dumps(contents.meta))
+    meta["audit"]["release"] = []
+    netcdf.save(path, netcdf.Contents(contents.kind, meta, contents.arrays, contents.table))
+    with pytest.raises(sr.FileError, match="no synthetic dataset"):
+        sr.Audit.load(path)
