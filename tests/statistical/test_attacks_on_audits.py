@@ -1,6 +1,7 @@
 """Releases made to get past the audit of two files, and honest ones of awkward tables.
 
-Power as it was measured (400 people, two releases each): every kind below was failed both times.
+Power as it was measured (another table of 400 people, two releases each): every kind below was
+failed both times. Here each is tried once, with 300 people.
 Honest releases of 60 people, 25 of each kind: none of these kinds was failed, and up to 7 could not
 be judged. Tight clusters of 60 people are no part of it: there 7 of 25 fail by their gain.
 """

@@ -38,7 +38,7 @@ class LeftOutReason(Reason):
         if self.outcome == PASSED:
             return f"{text}; there is no limit on what is told of {which} or of all together."
         return (
-            f"{text}, so whether the limits on them, or on all variables together, are kept cannot "
+            f"{text}, so whether limits on {which}, or on all variables together, are kept cannot "
             "be said. Evaluate all, or give limits on the others alone (variables by name)."
         )
 
