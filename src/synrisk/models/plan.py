@@ -136,11 +136,6 @@ class Regression:
         gap = self.distribution.gap_code
         return self.transform.apply(own if gap is None else np.where(own == gap, np.nan, own))
 
-    def from_model_scale(self, values: FloatArray) -> FloatArray:
-        """Return the variable's own values, the number that stands for a missing one where NaN."""
-        own, gap = np.asarray(self.transform.inverse(values)), self.distribution.gap_code
-        return own if gap is None else np.where(np.isnan(values), gap, own)
-
     @property
     def of_values(self) -> Regression:
         """The regression of the values that are there, where some are missing."""
