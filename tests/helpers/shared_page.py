@@ -43,9 +43,8 @@ def people(n: int, seed: int) -> pd.DataFrame:
     return pd.DataFrame({"x": x, "y": y, "k": k, "g": g})
 
 
-def facts(data: pd.DataFrame, release: Sequence[pd.DataFrame], variables: int) -> str:
+def facts(fitted: sr.Synthesizer, release: Sequence[pd.DataFrame]) -> str:
     """Return all that is shared about a release, but for the date: the page shows nothing else."""
-    fitted = fit(data, variables)
     risk = sr.attribute_risk(fitted, list(release), joint="drop")
     source = risk._source(None, None, "records", sharing=True)
     told = collect_shared(source, read_release(fitted.confidential, list(release)), [], "")
@@ -63,13 +62,14 @@ def fit(data: pd.DataFrame, variables: int) -> sr.Synthesizer:
 def left(n: int, variables: int, m: int, record: int, n_guesses: int, *, seed: int) -> list[bool]:
     """Return for values of a record's y over its range whether they give the same page."""
     data = people(n, seed)
-    release = fit(data, variables).synthesize(m, seed=SECRET + seed)
-    written = facts(data, release, variables)
+    fitted = fit(data, variables)
+    release = fitted.synthesize(m, seed=SECRET + seed)
+    written = facts(fitted, release)
     found = []
     for guess in _over_the_range(data, n_guesses):
         tried = data.copy()
         tried.loc[data.index[record], "y"] = guess
-        found.append(facts(tried, release, variables) == written)
+        found.append(facts(fit(tried, variables), release) == written)
     return found
 
 

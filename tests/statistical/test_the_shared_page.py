@@ -4,8 +4,12 @@ All settings are tried by ``benchmarks/shared_page.py``, and docs/explanation/th
 it found; here those that take seconds.
 """
 
+import numpy as np
 import pytest
-from helpers.shared_page import left
+from helpers.secret import SECRET
+from helpers.shared_page import SEED, facts, left, people
+
+import synrisk as sr
 
 N_GUESSES = 20
 
@@ -28,3 +32,20 @@ def test_a_page_that_told_the_largest_gain_would_give_a_record_away(monkeypatch)
     """The attack sees what it should: a single number in three digits leaves few values."""
     monkeypatch.setattr("synrisk.report.shared._points", lambda gain: f"{gain:.3g}")
     assert sum(left(200, 1, 1, -1, N_GUESSES, seed=0)) <= 0.2 * N_GUESSES
+
+
+@pytest.mark.parametrize("formula", ["y ~ x", "z ~ y"], ids=["as a response", "as a predictor"])
+def test_the_page_does_not_tell_that_one_person_has_a_gap(formula):
+    """Whether gaps are modelled is declared; a page that spoke of one gap alone would tell whose."""
+    data = people(80, seed=1)
+    data["z"] = data["y"] + data["x"]
+    plan = [sr.Regression("y ~ x"), sr.Regression("z ~ y")][: 1 if formula == "y ~ x" else 2]
+    with_gap = data.assign(y=data["y"].where(np.arange(len(data)) != 0))
+    both = [
+        sr.fit(plan, own, missing={"y": "model"}, n_draws=200, seed=SEED)
+        for own in (data, with_gap)
+    ]
+    (release,) = both[1].synthesize(seed=SECRET)
+    without, told = (facts(fitted, [release]) for fitted in both)
+    assert "or missing" in told
+    assert told == without

@@ -609,8 +609,9 @@ def _settle(
         )
     found = variable.numbers(values, _CONFIDENTIAL, DataError)
     found = found[np.isfinite(found)]
-    if len(found) == len(values) or not len(found):
+    if not len(found):
         return variable
+    # Also where nobody lacks it: what was declared decides, or a single gap would tell of itself.
     span = float(np.ptp(found)) or max(1.0, abs(float(found[0])))
     return replace(variable, gap=float(found.min()) - _BELOW * span)
 

@@ -142,11 +142,12 @@ def _frozen_with_gaps(
         filled[name] = np.where(known, rows[name], anywhere[name])
     inner, whole = _frozen(parsed, schema, filled, n_rows)
     _check_row_local(Design(tuple(inner)), whole, parsed, filled, n_rows)
+    unseen = tuple(name for name, known in there.items() if known.all())
     terms: list[AnyTerm] = []
     for term in inner:
         own = {name: gap for name, gap in gaps.items() if name in term.variables}
-        terms.append(GappedTerm(term, own, anywhere) if own else term)
-    return [*terms, *(IsMissing(name, gap) for name, gap in gaps.items())]
+        terms.append(GappedTerm(term, own, anywhere, unseen) if own else term)
+    return [*terms, *(IsMissing(name, gaps[name]) for name in gaps if name not in unseen)]
 
 
 def _frozen(

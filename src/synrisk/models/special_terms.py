@@ -103,11 +103,15 @@ class GappedTerm:
         By column with gaps, the number that stands for one.
     anywhere
         By such a column a value at which the term can be computed.
+    unseen
+        Those that no record lacks, so that who might has no mean of their own: the term is then
+        as at that value.
     """
 
     inner: PlainTerm
     gaps: Mapping[str, float]
     anywhere: Mapping[str, float]
+    unseen: tuple[str, ...]
     is_product: ClassVar[bool] = False
 
     @property
@@ -134,7 +138,8 @@ class GappedTerm:
         for name, gap in self.gaps.items():
             absent = rows[name] == gap
             filled[name] = np.where(absent, self.anywhere[name], rows[name])
-            missing |= absent
+            if name not in self.unseen:
+                missing |= absent
         values = self.inner.evaluate(filled, n_rows, what, error)
         return np.where(missing[:, None], 0.0, values)
 

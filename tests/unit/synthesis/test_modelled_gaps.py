@@ -181,9 +181,18 @@ def test_mistakes_are_named(missing, why):
         sr.fit(sr.Regression("z ~ x + r"), data, missing=missing)
 
 
-def test_without_a_gap_nothing_is_modelled():
+def test_what_is_declared_is_modelled_also_where_nobody_has_a_gap():
     data = people().fillna(1000.0)
-    assert "missing:x" not in fitted(data).draws("income")
+    synthesizer = fitted(data)
+    assert "missing:x" in synthesizer.draws("income")
+    assert synthesizer.notes == ()
+    # Nobody's gap has a mean: as a predictor it counts as the median, in a release too.
+    model = synthesizer.models[1]
+    assert [str(column) for column in model.design.columns] == ["Intercept", "log(income)", "x"]
+    columns = {name: values[:2].copy() for name, values in synthesizer.columns.items()}
+    columns["income"][0] = synthesizer.schema.variables["income"].gap
+    found = model.design.matrix(columns, 2, "Rows", sr.DataError)[:, 1]
+    np.testing.assert_allclose(found, np.log([data["income"].median(), data["income"].iloc[1]]))
 
 
 def test_draws_made_elsewhere_do_not_tell_what_is_missing():

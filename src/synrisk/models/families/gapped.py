@@ -96,8 +96,9 @@ class Gapped(Family):
         return self
 
     def events(self, y: FloatArray) -> tuple[BoolArray, ...]:
-        """Those of the values, and being missing or not."""
-        return (*self.inner.events(y), np.isnan(y), ~np.isnan(y))
+        """Those of the values, and being missing or not, which may have happened to nobody."""
+        missing = np.isnan(y)
+        return (*self.inner.events(y), *((missing, ~missing) if missing.any() else ()))
 
     def on_link_scale(self, y: FloatArray) -> FloatArray | None:
         """Return the values that are there, as far as they tell where eta lies."""
