@@ -36,7 +36,7 @@ def test_a_page_that_told_the_largest_gain_would_give_a_record_away(monkeypatch)
 
 @pytest.mark.parametrize("formula", ["y ~ x", "z ~ y"], ids=["as a response", "as a predictor"])
 def test_the_page_does_not_tell_that_one_person_has_a_gap(formula):
-    """Whether gaps are modelled is declared; a page that spoke of one gap alone would tell whose."""
+    """Whether gaps are modelled is declared; a page that told of one gap would tell whose."""
     data = people(80, seed=1)
     data["z"] = data["y"] + data["x"]
     plan = [sr.Regression("y ~ x"), sr.Regression("z ~ y")][: 1 if formula == "y ~ x" else 2]
