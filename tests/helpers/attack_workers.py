@@ -33,6 +33,11 @@ MOST_MINUTES = 20.0  # in all, however little of them a starved machine gives
 MOST_BYTES = 2 * 10**9
 _SLACK = 2 * 10**9  # beyond which a process is ended at once
 _PIPE = 3
+_ENVIRONMENT = {
+    "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    # Threads of BLAS spin while others use their core, and all of that would count as computing.
+    "OPENBLAS_NUM_THREADS": "1",
+}
 
 
 @dataclass
@@ -100,7 +105,7 @@ def _watch(
                 reader, str(seed), str(tally.next_number), str(folder), str(write),
             ],
             stdout=errors, stderr=errors, stdin=subprocess.DEVNULL, pass_fds=(write,),
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+            env={**os.environ, **_ENVIRONMENT},
             start_new_session=True,
         )  # fmt: skip
     os.close(write)
