@@ -40,7 +40,7 @@ def log_interval(
     """Return the log probability of a response between `low` and `high`."""
     given = _broadcast(low, high, eta, auxiliary)
     out = np.empty(given[0].shape)
-    narrow = _is_narrow(family, *given)
+    narrow = _is_narrow(family, *given, _sd(family, auxiliary))
     if narrow.any():
         a, b, *parameters = _taken(narrow, *given)
         out[narrow] = _summed(family, _even_nodes(a, b), *parameters)
@@ -59,7 +59,7 @@ def interval_derivatives(
     given = _broadcast(low, high, eta, auxiliary)
     n = eta.shape[-1] + auxiliary.shape[-1]
     first, second = np.empty((*given[0].shape, n)), np.empty((*given[0].shape, n, n))
-    narrow = _is_narrow(family, *given)
+    narrow = _is_narrow(family, *given, _sd(family, auxiliary))
     for part in (narrow, ~narrow):
         if not part.any():
             continue
@@ -114,23 +114,29 @@ def _summed(
     return np.asarray(top + np.log(np.exp(log_f - top[..., None]).sum(axis=-1)))
 
 
+def _sd(family: Family, auxiliary: FloatArray) -> FloatArray:
+    """Return the standard deviation by draws alone: it takes longer than the rest by values too."""
+    return np.asarray(family.residual_sd(auxiliary))
+
+
 def _is_narrow(
-    family: Family, low: FloatArray, high: FloatArray, eta: FloatArray, auxiliary: FloatArray
-) -> BoolArray:
-    return np.asarray(high - low <= _unit(family, low, high, eta, auxiliary)[1])
+    family: Family, low: FloatArray, high: FloatArray, eta: FloatArray, auxiliary: FloatArray,
+    sd: FloatArray,
+) -> BoolArray:  # fmt: skip
+    return np.asarray(high - low <= _unit(family, low, high, eta, auxiliary, sd)[1])
 
 
 def _unit(
-    family: Family, low: FloatArray, high: FloatArray, eta: FloatArray, auxiliary: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the point nearest to eta, in which units the density falls there, and its sd.
+    family: Family, low: FloatArray, high: FloatArray, eta: FloatArray, auxiliary: FloatArray,
+    sd: FloatArray,
+) -> tuple[FloatArray, FloatArray]:  # fmt: skip
+    """Return the point nearest to eta, and in which units the density falls there.
 
     These are the standard deviation, or less where the point is far out.
     """
-    sd = np.broadcast_to(np.asarray(family.residual_sd(auxiliary)), low.shape)
     centre = np.clip(eta[..., 0], low, high)
     slope = np.abs(family.score(centre, eta, auxiliary)[..., 0])  # in eta, as in the response
-    return centre, 1.0 / np.maximum(slope, 1.0 / sd), sd
+    return centre, 1.0 / np.maximum(slope, 1.0 / sd)
 
 
 def _even_nodes(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -147,7 +153,8 @@ def _growing_nodes(
 
     On each side of the point nearest to eta x = u (exp(v t) − 1), v from 0 to 1, in its units u.
     """
-    centre, unit, sd = _unit(family, low, high, eta, auxiliary)
+    sd = _sd(family, auxiliary)
+    centre, unit = _unit(family, low, high, eta, auxiliary, sd)
     v, weight = _MANY
     ats, weights = [], []
     for end, sign in ((low, -1.0), (high, 1.0)):
