@@ -16,6 +16,7 @@ from synrisk.fitting.regression import (
     Refit,
     fit_regression,
     moments_of_draws,
+    refuse_too_large,
 )
 from synrisk.fitting.sigma_quadrature import Furthest, KnownGivenSigma, Reach
 from synrisk.fitting.standardise import Rows, Standardisation, all_chunks
@@ -43,5 +44,6 @@ __all__ = [
     "known_by_moments",
     "likelihood_derivatives",
     "moments_of_draws",
+    "refuse_too_large",
     "whitening",
 ]

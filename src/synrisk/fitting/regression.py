@@ -140,8 +140,11 @@ class Refit:
     reliable: bool
 
 
-def _refuse_too_large(what: str, n_rows: int, n_columns: int, n_predictors: int) -> None:
-    """Raise where a fit would take hours, or more memory than machines have."""
+def refuse_too_large(what: str, n_rows: int, n_columns: int, n_predictors: int) -> None:
+    """Raise where a fit would take hours, or more memory than machines have.
+
+    `n_columns` is that of the design, or the least that it has before it is made.
+    """
     n_coefficients = n_columns * n_predictors
     n_bytes = 8 * n_rows * n_predictors**2  # of second derivatives, row by row
     if n_coefficients > _MOST_COEFFICIENTS or n_bytes > _MOST_BYTES:
@@ -177,7 +180,7 @@ def fit_regression(
         As `synrisk.fit` has them, checked.
     """
     what, family = regression.title, regression.distribution
-    _refuse_too_large(what, len(table[1]), len(design.columns), family.n_predictors(variable))
+    refuse_too_large(what, len(table[1]), len(design.columns), family.n_predictors(variable))
     matrix, y, omega = table[0], regression.on_model_scale(table[1]), table[2]
     counting = omega > 0
     standardisation = _standardisation(regression, design, matrix, y)

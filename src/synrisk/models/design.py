@@ -109,6 +109,20 @@ class Design:
         return design
 
 
+def least_columns(parsed: Formula, schema: Schema, rows: Columns) -> int:
+    """Return how many columns a design has at least, by its factors' levels, before it is made."""
+    encoder = _Encoder.of(parsed, schema, rows)
+    terms = {frozenset(map(encoder.text, term)): term for term in parsed.terms}
+    return int(parsed.intercept) + sum(
+        math.prod(
+            len(encoder.labels(name)) - 1
+            for factor in term
+            if (name := _factor_column(factor, schema)) is not None
+        )
+        for term in terms.values()
+    )
+
+
 def _gaps_of(parsed: Formula, schema: Schema) -> dict[str, float]:
     """Return the predictors whose missing values are modelled, with what stands for one."""
     found = {}

@@ -41,8 +41,8 @@ from synrisk.data.schema import (
     columns_where_there,
     text_columns,
 )
-from synrisk.fitting import Refit, fit_regression
-from synrisk.models.design import Design
+from synrisk.fitting import Refit, fit_regression, refuse_too_large
+from synrisk.models.design import Design, least_columns
 from synrisk.models.families import Rounded
 from synrisk.models.plan import Plan, Regression
 from synrisk.models.posterior import Posterior, parameter_names
@@ -593,6 +593,9 @@ def fit(
         regressions, data, types=types, id_column=id, missing=missing, release=release
     )
     refuse_exact(confidential)
+    for regression in confidential.plan.regressions:
+        if not regression.parsed.groups:
+            _refuse_many_levels(confidential, regression)
     designs = [confidential.design(regression) for regression in confidential.plan.regressions]
     chosen = _priors_by_model(confidential, designs, common)
     for regression, of_model in zip(confidential.plan.regressions, chosen, strict=True):
@@ -609,6 +612,17 @@ def fit(
             models.append(model if instead is None else settings.fit(confidential, instead, design))
     plan = Plan.of([model.regression for model in models])
     return Synthesizer(replace(confidential, plan=plan), tuple(models))
+
+
+def _refuse_many_levels(confidential: Confidential, regression: Regression) -> None:
+    """Raise if a design would be too large for a fit, before it fills the memory."""
+    variable = confidential.schema.variables[regression.response]
+    refuse_too_large(
+        regression.title,
+        int(np.count_nonzero(~np.isnan(confidential.columns[regression.response]))),
+        least_columns(regression.parsed, confidential.schema, confidential.columns),
+        regression.distribution.n_predictors(variable),
+    )
 
 
 def _about_held_back(names: Sequence[str]) -> str:
