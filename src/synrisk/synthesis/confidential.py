@@ -197,7 +197,7 @@ def _declared(release: Any, frame: pd.DataFrame, plan: Plan) -> tuple[str, ...]:
     if frame.index.name is not None:
         known.append(str(frame.index.name))
     for name in release:
-        if name not in known:
+        if not isinstance(name, str) or name not in known:
             what = repr(name) if isinstance(name, str) else got(name)
             raise OptionError(
                 f"{setting('release')}: there is no column {what}.{nearest(name, known)} "
