@@ -11,6 +11,7 @@ import ast
 import contextlib
 import itertools
 import math
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -46,6 +47,9 @@ class DesignTerm:
     _encoder: _Encoder
     _spec: Any  # a formulaic ModelSpec restricted to this term; None for the intercept
     is_product: bool = False  # of numeric columns without functions
+    # Of a term of numbers and levels without functions: for each of its columns the factors, each
+    # with the code of its level; None for a number.
+    _cells: tuple[tuple[tuple[str, int | None], ...], ...] = ()
 
     def evaluate(
         self, rows: Columns, n_rows: int, what: str, error: type[SynriskError]
@@ -55,6 +59,8 @@ class DesignTerm:
             return np.ones((n_rows, 1))
         if self.is_product:  # of numbers as they are: formulaic would take a hundred times as long
             return _product([rows[name] for name in self.variables])
+        if self._cells:
+            return self._products(rows, n_rows, what, error)
         values = self.values(rows, what, error)
         self.refuse(n_rows - int(np.isfinite(values).all(axis=1).sum()), n_rows, what, error)
         return values
@@ -62,7 +68,19 @@ class DesignTerm:
     @property
     def may_be_infinite(self) -> bool:
         """Whether it has functions or arithmetic, which may have no value somewhere."""
-        return self._spec is not None and not self.is_product
+        return self._spec is not None and not self.is_product and not self._cells
+
+    def _products(
+        self, rows: Columns, n_rows: int, what: str, error: type[SynriskError]
+    ) -> FloatArray:
+        """Return the columns of a term without functions: as formulaic's, and much faster."""
+        found = {name: self._encoder.column(name, rows, what, error) for name in self.variables}
+        made = np.empty((n_rows, len(self._cells)))
+        for values, cell in zip(made.T, self._cells, strict=True):
+            values[:] = 1.0
+            for name, code in cell:
+                values *= found[name] if code is None else found[name] == code
+        return made
 
     def values(self, rows: Columns, what: str, error: type[SynriskError]) -> FloatArray:
         """Return what formulaic makes of rows, whether they are numbers or not."""
@@ -337,6 +355,21 @@ class _Encoder:
                 )
         return pd.DataFrame(columns)
 
+    def column(
+        self, name: str, rows: Columns, what: str, error: type[SynriskError]
+    ) -> npt.NDArray[Any]:
+        """Return the codes of a factor, or the numbers of another column."""
+        return self._codes(name, rows, what, error) if name in self.factors else rows[name]
+
+    def cell(self, column: DesignColumn) -> tuple[tuple[str, int | None], ...]:
+        """Return what a design column without functions is the product of."""
+        found: list[tuple[str, int | None]] = []
+        for part in column.parts:
+            name = next(expressions.columns_of(part.expression))
+            is_level = _factor_column(part.expression, self.schema) is not None
+            found.append((name, self.labels(name).index(part.level) if is_level else None))
+        return tuple(found)
+
     def _codes(self, name: str, rows: Columns, what: str, error: type[SynriskError]) -> IntArray:
         if name not in self.levels:
             return rows[name].astype(np.int64)
@@ -386,12 +419,16 @@ def _freeze_terms(
         columns = tuple(_design_column(name, nodes, encoder, first) for name in entry.columns)
         label = ":".join(expressions.write(factor) for factor in term)
         restricted = spec.subset(f"{text} - 1")
-        is_product = all(
-            isinstance(factor, Column) and _factor_column(factor, encoder.schema) is None
-            for factor in term
-        )
+        is_level = [_factor_column(factor, encoder.schema) is not None for factor in term]
+        plain = [isinstance(factor, Column) for factor in term]
+        is_product = all(plain) and not any(is_level)
         names = expressions.variables(term)
-        terms.append(DesignTerm(label, names, columns, encoder, restricted, is_product))
+        cells: tuple[tuple[tuple[str, int | None], ...], ...] = ()
+        # A column that is a factor in one place and a number in another is left to formulaic.
+        is_clear = not any(name in encoder.numbers and name in encoder.factors for name in names)
+        if is_clear and not is_product and all(map(operator.or_, plain, is_level)):
+            cells = tuple(map(encoder.cell, columns))
+        terms.append(DesignTerm(label, names, columns, encoder, restricted, is_product, cells))
     return terms, matrix
 
 

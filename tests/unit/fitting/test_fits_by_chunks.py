@@ -179,7 +179,7 @@ def test_a_fit_takes_the_memory_of_chunks_not_of_the_table():
     behind, log = stored(columns_of(n_rows))
     n_columns = 9
     tracemalloc.start()
-    _, posterior, _, _ = fitted(behind, "y ~ x*g + scale(z)", "gaussian")
+    _, posterior, _, _ = fitted(behind, "y ~ x*g + z*x", "gaussian")
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert posterior.coefficients.shape[1] >= n_columns
