@@ -19,7 +19,7 @@ from synrisk.core.table_errors import TableErrors
 from synrisk.fitting import ArrayTable, Evidence, Reach
 from synrisk.fitting.psis import smoothed
 from synrisk.risk.estimators.estimate import Estimate, ModelErrors, Request, Shape
-from synrisk.risk.estimators.exact import exact_within
+from synrisk.risk.estimators.exact import exact_within, response_ends
 from synrisk.synthesis.fitted_model import Model
 
 
@@ -119,8 +119,8 @@ def fitted_at_guesses(
         return estimate
     model, synthesizer = request.model, request.synthesizer
     if model.regression.distribution.exact:
-        everybody = model.regression.on_model_scale(synthesizer.columns[model.regression.response])
-        reach = float(np.ptp(np.concatenate([everybody, block.guesses.ravel()])))
+        ends = response_ends(model.regression, synthesizer.columns[model.regression.response])
+        reach = float(np.ptp(np.concatenate([ends, block.guesses.ravel()])))
         return exact_within(request, Reach(reach))
     guesses = _rows_of_guesses(block)
     found = [
