@@ -47,7 +47,7 @@ class Relative(Guesses):
         zero = target.truth == 0
         scale = np.abs(target.truth)
         if zero.any():
-            scale[zero] = target.spread if target.spread > 0 else 1.0
+            scale[zero] = target.everybody.spread or 1.0
         note = (
             f"For {counted(int(zero.sum()), 'record')} a percentage of {target.name} has no width; "
             "the half-width is that percentage of its standard deviation."

@@ -16,6 +16,7 @@ from synrisk.base.messages import either
 from synrisk.data.schema import Variable
 from synrisk.models.families import Family
 from synrisk.models.plan import Regression
+from synrisk.risk.guesses.everybody import Everybody
 from synrisk.synthesis.release import FAR_AWAY
 
 _ROUNDING = 1e-12  # by which a distance at the tolerance may exceed it
@@ -32,7 +33,7 @@ class Target:
     truth
         The values of the evaluated records; codes for factors.
     everybody
-        Those of all confidential records.
+        What is to be known of those of all confidential records.
     rows
         The positions of the evaluated records among these.
     reach
@@ -49,29 +50,12 @@ class Target:
     variable: Variable
     regression: Regression
     truth: FloatArray
-    everybody: FloatArray
+    everybody: Everybody
     rows: IntArray
     reach: FloatArray
     n_variables: int = 1
     detail: float = 1.0
     room: int | None = None
-
-    @cached_property
-    def observed(self) -> FloatArray:
-        """Every value that occurs in the confidential data, sorted."""
-        return np.unique(self.everybody)
-
-    @cached_property
-    def spread(self) -> float:
-        """The standard deviation of the confidential values; 0 where it is no number."""
-        with np.errstate(over="ignore"):
-            spread = float(self.everybody.std(ddof=1)) if len(self.everybody) > 1 else 0.0
-        return spread if np.isfinite(spread) else 0.0
-
-    @property
-    def n_records(self) -> int:
-        """The number of confidential records."""
-        return len(self.everybody)
 
     @property
     def name(self) -> str:
@@ -278,7 +262,7 @@ def checked(grid: Grid, target: Target) -> Grid:
     if not grid.is_complete:
         filled = np.where(present, filled, target.truth[:, None])
     with np.errstate(over="ignore"):
-        if np.abs(filled).max() > FAR_AWAY * np.abs(target.everybody).max() > 0.0:
+        if np.abs(filled).max() > FAR_AWAY * target.everybody.furthest > 0.0:
             raise GuessError(
                 f"Guesses for {target.name!r} go beyond {FAR_AWAY:.0e} times its largest value; "
                 "nothing can be computed there. Give a narrower range."

@@ -77,7 +77,7 @@ class Values(Guesses):
             column = column.infer_objects()
         flat = target.variable.encode(column, f"Values for {target.name!r}", GuessError)
         codes = flat.astype(np.float64).reshape(listed.shape)
-        n_rows, n_records = len(target.truth), target.n_records
+        n_rows, n_records = len(target.truth), target.everybody.n_records
         if codes.ndim == 1:
             codes = np.broadcast_to(codes, (n_rows, len(codes)))
         elif len(codes) == n_records:
