@@ -28,7 +28,7 @@ def as_slice(positions: IntArray) -> slice | None:
     return slice(first, first + n) if follow else None
 
 
-def rows_at(column: Any, positions: IntArray) -> npt.NDArray[Any]:
+def rows_at(column: Any, positions: slice | IntArray) -> npt.NDArray[Any]:
     """Return rows of a column that may be read by slices alone.
 
     Examples
@@ -36,11 +36,12 @@ def rows_at(column: Any, positions: IntArray) -> npt.NDArray[Any]:
     >>> rows_at(np.array([5.0, 6.0, 7.0]), np.array([2, 0]))
     array([7., 5.])
     """
-    together = as_slice(positions)
+    together = positions if isinstance(positions, slice) else as_slice(positions)
     if together is not None:
         return np.asarray(column[together])
     if isinstance(column, np.ndarray):
         return np.asarray(column[positions])
+    assert not isinstance(positions, slice)  # noqa: S101 - a slice is taken above
     found = np.empty(len(positions), dtype=column.dtype)
     places = positions // ROWS
     for place in np.unique(places):

@@ -88,7 +88,7 @@ def _reach(request: Request) -> Reach:
     """
     synthesizer, k = request.synthesizer, request.position
     regression = request.model.regression
-    own = request.grids[k].furthest(regression.on_model_scale)
+    own = request.extents[k].furthest_on_scale
     if not synthesizer.plan.parents(k):
         return Reach(own, _from_model(request))
     everybody = regression.on_model_scale(synthesizer.columns[regression.response])
@@ -102,8 +102,8 @@ def _from_model(request: Request) -> float:
     Where all records have one range of guesses; ∞ where that is not so, or the model not linear.
     """
     model, plan, k = request.model, request.synthesizer.plan, request.position
-    grids, parents = request.grids, plan.parents(k)
-    if any(grids[axis].log_widths is None for axis in (k, *parents)):
+    extents, parents = request.extents, plan.parents(k)
+    if not all(extents[axis].is_range for axis in (k, *parents)):
         return np.inf
     weight = np.exp(model.posterior.log_weights)
     means = weight @ model.posterior.coefficients[:, :, 0]
@@ -115,12 +115,12 @@ def _from_model(request: Request) -> float:
             return np.inf
         for p in mentioned:
             truth = request.synthesizer.columns[plan.synthesized[p]]
-            ends = (grids[p].values.min(), grids[p].values.max())
+            ends = (extents[p].low, extents[p].high)
             moves = np.stack([float(means[first]) * (end - truth) for end in ends])
             low, high = low + moves.min(axis=0), high + moves.max(axis=0)
         first += len(term.columns)
-    own = model.regression.on_model_scale(grids[k].values)
-    above, below = own.max() - (fitted + low), (fitted + high) - own.min()
+    above = extents[k].high_on_scale - (fitted + low)
+    below = (fitted + high) - extents[k].low_on_scale
     return _SLACK * float(max(above.max(), below.max()))
 
 
@@ -135,6 +135,6 @@ def _moved_by_parents(request: Request) -> float:
         if mentioned and (len(term.variables) > 1 or not term.is_product):
             return np.inf
         for p in mentioned:
-            total += abs(float(means[first])) * request.grids[p].furthest()
+            total += abs(float(means[first])) * request.extents[p].furthest
         first += len(term.columns)
     return total

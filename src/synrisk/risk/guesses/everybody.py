@@ -163,6 +163,8 @@ def _pieces(column: Any, gap: float | None) -> Iterator[FloatArray]:
 
 def _order(column: Any, gap: float | None, n: int) -> tuple[float, float, float]:
     """Return the median, the upper middle value, and the spread that far values do not make."""
+    if not n:
+        return np.nan, np.nan, np.nan
     places = [(n - 1) * share for share in _OUTER]
     ranks = [int(np.floor(place)) for place in places]
     wanted = [*ranks, *(min(rank + 1, n - 1) for rank in ranks), (n - 1) // 2, n // 2]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from synrisk.base.errors import counted
 from synrisk.risk.guesses.spaced import Within, check_number, check_width, even_grid
 from synrisk.risk.guesses.strategy import Grid, Guesses, Target
 
@@ -48,11 +47,7 @@ class Relative(Guesses):
         scale = np.abs(target.truth)
         if zero.any():
             scale[zero] = target.everybody.spread or 1.0
-        note = (
-            f"For {counted(int(zero.sum()), 'record')} a percentage of {target.name} has no width; "
-            "the half-width is that percentage of its standard deviation."
-        )
-        return even_grid(
+        grid = even_grid(
             "Relative",
             self.n,
             target.truth - self.below * scale,
@@ -60,5 +55,5 @@ class Relative(Guesses):
             target,
             Within.of(self.within),
             around_truth=True,
-            notes=(note,) if zero.any() else (),
         )
+        return replace(grid, n_zero=int(zero.sum()))

@@ -84,7 +84,8 @@ class Grid:
     """Guesses for one variable: ``values[record, guess]``, the truth at ``values[i, truth[i]]``.
 
     Guesses that a record does not have are marked in `present`; the record's prior is zero there.
-    `n_replaced` counts the records whose truth took the place of a guess that was made without it.
+    `n_replaced` counts the records whose truth took the place of a guess that was made without it,
+    `n_zero` those of whose truth a percentage has no width.
     `of_observed` tells whether the guesses are what the confidential data hold.
     `tolerance` is how far from the truth a value still counts as learnt, ``(record,)``; None for
     the truth alone. `log_widths` are logs of what each guess stands for, on the model's scale,
@@ -111,6 +112,7 @@ class Grid:
     log_widths: FloatArray | None = None
     is_coarse: bool = False
     has_gap: bool = False
+    n_zero: int = 0
 
     @property
     def n_guesses(self) -> int:
@@ -207,17 +209,6 @@ class Guesses(ABC):
 def n_without_truth(values: FloatArray, truth: IntArray, target: Target) -> int:
     """Return for how many records the guess at `truth` is not the truth, and must give way."""
     return int((values[np.arange(len(values)), truth] != target.truth).sum())
-
-
-def replaced_note(name: str, n_replaced: int) -> tuple[str, ...]:
-    """Say that fixed guesses hold the truth of records that they were made without."""
-    if not n_replaced:
-        return ()
-    note = (
-        f"The guesses for {name} were fixed without the truth, but for "
-        f"{counted(n_replaced, 'record')} the truth took the place of the nearest guess."
-    )
-    return (note,)
 
 
 def with_truth(values: FloatArray, target: Target) -> tuple[FloatArray, IntArray]:
