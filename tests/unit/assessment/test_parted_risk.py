@@ -1,7 +1,10 @@
 """The risk of records that are evaluated a part at a time: what one evaluation of all gives."""
 
 import json
+import os
 import shutil
+import signal
+import time
 import warnings
 
 import numpy as np
@@ -183,3 +186,37 @@ def test_a_result_in_parts_says_what_it_cannot_do(synthesizer, release, tmp_path
     ):
         with pytest.raises(sr.OptionError, match="all records at once"):
             ask()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills a forked process")
+def test_a_killed_run_is_gone_on_with(synthesizer, release, tmp_path, monkeypatch):
+    monkeypatch.setattr(evaluate_parts, "rows_of_part", lambda _: 20)
+    asked = ASKED["paper"] | FEW | {"diagnostics": False, "executor": "serial"}
+    expected = quietly(synthesizer, release, **asked).records
+    rng = np.random.default_rng(3)
+    for n_seen in (0, 1, 4, 9):
+        folder = tmp_path / f"risk-{n_seen}"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
+            child = os.fork()
+        if not child:
+            try:
+                quietly(synthesizer, release, out=folder, **asked)
+            finally:
+                os._exit(0)
+        while len(list(folder.glob("part-*.json"))) < n_seen:
+            time.sleep(0.0005)
+        time.sleep(0.01 * rng.random())
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        whole = {path.name: path.stat().st_mtime_ns for path in folder.glob("part-*.parquet")}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", sr.PartsWarning)  # of a part without its note
+            again = quietly(synthesizer, release, out=folder, **asked)
+        kept = [k for k, state in enumerate(again.states) if state == "kept"]
+        assert len(kept) >= n_seen
+        for k in kept:
+            name = f"part-{k:06d}.parquet"
+            assert (folder / name).stat().st_mtime_ns == whole[name]
+        pd.testing.assert_frame_equal(again.records, expected, check_exact=True)
+        assert not list(folder.glob(".*"))  # nothing that was begun is left
