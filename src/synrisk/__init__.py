@@ -5,7 +5,9 @@ from synrisk.assessment.attribute_risk import attribute_risk
 from synrisk.assessment.audit_result import Audit
 from synrisk.assessment.comparison import compare
 from synrisk.assessment.comparison_result import Comparison
+from synrisk.assessment.evaluate_parts import PartsWarning
 from synrisk.assessment.identification_risk import IdentificationRisk, identification_risk
+from synrisk.assessment.parted_result import PartedRisk
 from synrisk.assessment.two_file_audit import audit
 from synrisk.audit.radius import Radius
 from synrisk.base.errors import (
@@ -86,6 +88,8 @@ __all__ = [
     "MostlyModel",
     "Normal",
     "OptionError",
+    "PartedRisk",
+    "PartsWarning",
     "PlanError",
     "PriorError",
     "Radius",

@@ -8,7 +8,7 @@ from helpers.families import HeavyTailed
 
 import synrisk as sr
 from synrisk.data.schema import Factor, Numeric
-from synrisk.risk.guesses import Target, for_target
+from synrisk.risk.guesses import Everybody, Target, for_target
 from synrisk.risk.guesses import lay_out as lay_out_strategy
 from synrisk.risk.guesses.all_levels import Neighbourhood
 
@@ -30,7 +30,8 @@ def target(kind, n=30, seed=0):
         known, values = "categorical", rng.integers(0, 3, n).astype(float)
     rows = np.arange(5, 25)
     regression = sr.Regression("y ~ 1", known)
-    given = Target(variable, regression, values[rows], values, rows, np.zeros(len(rows)))
+    everybody = Everybody.of(values, is_whole=kind != "continuous")
+    given = Target(variable, regression, values[rows], everybody, rows, np.zeros(len(rows)))
     return replace(given, reach=sr.Tolerance().of(given))
 
 
@@ -135,11 +136,11 @@ class Positive(HeavyTailed):
 
 def test_a_range_keeps_to_the_values_that_a_family_has():
     given = target("continuous")
-    values = np.abs(given.everybody) + 1e-3
+    values = np.abs(given.everybody.column) + 1e-3
     given = replace(
         given,
         regression=sr.Regression("y ~ 1", Positive()),
-        everybody=values,
+        everybody=Everybody.of(values),
         truth=values[given.rows],
         reach=0.1 * values[given.rows],
     )

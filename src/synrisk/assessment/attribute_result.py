@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -44,7 +44,7 @@ from synrisk.synthesis.synthesizer import Synthesizer
 from synrisk.utility import Utility
 from synrisk.verdict.criteria import DEFAULT, Criteria
 from synrisk.verdict.reasons import CALLED, PASSED
-from synrisk.verdict.verdict import Verdict, judge
+from synrisk.verdict.verdict import Outlook, RecordPart, Verdict, judge, judge_parts
 
 ReportKind: TypeAlias = Literal["sharing", "inside"]
 
@@ -169,7 +169,7 @@ class AttributeRisk:
             A column of the confidential data.
         """
         groups = None if by is None else self._groups(by)
-        table = tables.summary_table(self._result, self._grids, self._labels, groups)
+        table = self._summary_table(groups)
         checks = self.release_check
         status = {
             name: "not known"
@@ -179,6 +179,9 @@ class AttributeRisk:
         }
         table["release_check"] = [status[of] for of in table.index.get_level_values("of")]
         return table
+
+    def _summary_table(self, groups: pd.Series[Any] | None) -> pd.DataFrame:
+        return tables.summary_table(self._result, self._grids, self._labels, groups)
 
     def diagnostics(self) -> pd.DataFrame:
         """Return what is shaky, why, and what to do: a row a finding, none if all is well."""
@@ -224,13 +227,12 @@ class AttributeRisk:
             raise OptionError("rows is what records are called: a word such as 'people'.")
         criteria = DEFAULT if criteria is None else criteria
         left_out, names = self.not_evaluated, self._labels.names
-        judged = judge(
+        judged = judge_parts(
             criteria,
-            self.measures,
-            self._labels.records,
+            names,
+            self._parts(),
             self.release_check,
             self.synthesizer.n_records,
-            self.doubts,
             self._within,
             rows,
             joint=listed(names) if left_out and len(names) > 1 else JOINT,
@@ -241,8 +243,22 @@ class AttributeRisk:
         if not further:
             return judged
         if judged.of_limits == PASSED:
-            judged = judged.under(self._of_other_tolerances)
-        return judged.beside(self._of_further(further))
+            judged = judged.under(self._at_other_tolerances(criteria))
+        return judged.beside(self._at_further(criteria, further))
+
+    def _at_other_tolerances(self, criteria: Criteria) -> Mapping[str, RecordMeasures | Outlook]:
+        del criteria  # of parts of records something is summed up by them
+        return self._of_other_tolerances
+
+    def _at_further(
+        self, criteria: Criteria, n_releases: int
+    ) -> Sequence[RecordMeasures | Outlook]:
+        del criteria
+        return self._of_further(n_releases)
+
+    def _parts(self) -> Iterable[RecordPart]:
+        """Yield what is judged."""
+        yield RecordPart(self.measures, self._labels.records, self.doubts)
 
     @cached_property
     def _of_other_tolerances(self) -> dict[str, RecordMeasures]:
@@ -281,7 +297,16 @@ class AttributeRisk:
         known = self.__dict__.setdefault("_further", {})
         if n_releases not in known:
             with workers(None).shared() as team:
-                found = further_releases(self._evaluation, self.fingerprints, n_releases, team)
+                found = [
+                    one.run(team, keep_joint=False, with_errors=False)
+                    for one in further_releases(
+                        self._evaluation,
+                        self._evaluation.grids,
+                        self.fingerprints,
+                        n_releases,
+                        team,
+                    )
+                ]
             known[n_releases] = [
                 tables.record_measures(one, self._grids, self._labels) for one in found
             ]
@@ -537,7 +562,7 @@ class AttributeRisk:
             checks,
             evaluation,
             result,
-            labels_of(synthesizer, evaluation.positions, evaluation.asked),
+            tables.labels_of(synthesizer, evaluation.positions, evaluation.asked),
             tuple(unpack(str, one, arrays) for one in meta["fingerprints"]),
             tuple(
                 unpack(Doubt, packed, arrays, sizes={"record": len(evaluation.positions)})
@@ -548,17 +573,25 @@ class AttributeRisk:
     def _log_joint(self, row: int) -> Any:
         if self._result.joint is not None:
             return self._result.joint[row]
-        shape = self._evaluation.shape
+        return self._log_joint_of(self._evaluation, row)
+
+    @staticmethod
+    def _log_joint_of(evaluation: Evaluation, row: int) -> Any:
+        shape = evaluation.shape
         if math.prod(shape) > MOST_CELLS:
             raise OptionError(
                 f"The joint grid of {len(shape)} variables has {math.prod(shape):.3g} cells a "
                 f"record, and at most {MOST_CELLS:,} are built. Use marginal(variable), for each."
             )
-        return self._evaluation.log_joint(row)
+        return evaluation.log_joint(row)
 
     def _row(self, record: Hashable) -> int:
         rows = positions_of([record], self._labels.records)
         return int(rows[0])
+
+    @property
+    def _positions(self) -> IntArray:
+        return self._evaluation.positions
 
     def _groups(self, by: str) -> pd.Series[Any]:
         data = self._evaluation.synthesizer.data
@@ -568,22 +601,9 @@ class AttributeRisk:
             raise OptionError(
                 f"by={by!r} is not a column of the confidential data.{nearest(by, data.columns)}"
             )
-        groups = data[by].iloc[self._evaluation.positions]
+        groups = data[by].iloc[self._positions]
         if groups.dtype in (np.float16, np.longdouble):
             groups = groups.astype(np.float64)
         if groups.map(lambda value: not isinstance(value, Hashable)).any():
             raise OptionError(f"by={by!r} holds lists or other nested values, not groups.")
         return groups
-
-
-def labels_of(
-    synthesizer: Synthesizer, positions: IntArray, asked: Sequence[int] | None
-) -> tables.Labels:
-    """Return what the evaluated records and the variables are called; `asked` are these."""
-    plan = synthesizer.plan
-    axes = range(len(plan.synthesized)) if asked is None else asked
-    return tables.Labels(
-        synthesizer.data.index[positions],
-        tuple(synthesizer.schema.variables[plan.synthesized[axis]] for axis in axes),
-        tuple(plan.regressions[axis].distribution for axis in axes),
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +10,9 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from synrisk.assessment.attribute_result import AttributeRisk, labels_of
+from synrisk.assessment.asked import Asked, Read
+from synrisk.assessment.attribute_result import AttributeRisk
+from synrisk.assessment.evaluate_parts import evaluate_parts, refuse_for_parts
 from synrisk.assessment.notes import (
     note_on_chains,
     note_on_fitted,
@@ -22,7 +25,7 @@ from synrisk.assessment.selection import (
     chosen_variables,
     refuse_some_variables,
 )
-from synrisk.base.arrays import FloatArray, IntArray
+from synrisk.base.arrays import FloatArray
 from synrisk.base.errors import (
     DrawsError,
     OptionError,
@@ -39,20 +42,20 @@ from synrisk.base.workers import Workers, workers
 from synrisk.core.summary import RiskArrays
 from synrisk.data.frames import TableLike
 from synrisk.models.posterior import Posterior
+from synrisk.risk import tables
 from synrisk.risk.diagnostics import ReliabilityWarning, findings
 from synrisk.risk.doubts import doubts_about
 from synrisk.risk.estimators.choose import PAPER, estimators_of, prepare_all
-from synrisk.risk.estimators.estimate import Estimator, Finding
+from synrisk.risk.estimators.estimate import Finding
 from synrisk.risk.estimators.paper import Paired
 from synrisk.risk.evaluation import Evaluation
-from synrisk.risk.grid_size import WIDE, check_size, is_evaluated_jointly
-from synrisk.risk.guesses import Grid
+from synrisk.risk.grid_size import WIDE
+from synrisk.risk.guesses import Extent, Grid
 from synrisk.risk.intruder_prior import Prior, Table
 from synrisk.risk.question import Question, QuestionName, lay_out_all, widths
 from synrisk.risk.release_checks import check_release
 from synrisk.synthesis.leaks import refuse_leaks
-from synrisk.synthesis.relations import Relation
-from synrisk.synthesis.release import Released, fingerprint, read_release
+from synrisk.synthesis.release import fingerprint, read_release
 from synrisk.synthesis.synthesizer import Synthesizer
 
 EstimatorName: TypeAlias = Literal["auto", "exact", "stacked", "importance", "paper"]
@@ -83,6 +86,7 @@ def attribute_risk(
     on_unreliable: UnreliableName = "auto",
     executor: Any = None,
     progress: bool | None = None,
+    out: str | os.PathLike[str] | None = None,
 ) -> AttributeRisk:
     """Evaluate what a worst-case intruder could learn about each record from a release.
 
@@ -157,6 +161,11 @@ def attribute_risk(
         of threads; or an object with a ``map`` method. Results are the same to the last bit.
     progress
         True shows a bar with the time left, if standard error is a terminal.
+    out
+        A folder for more records than memory holds the guesses of: they are evaluated a part at a
+        time, and each part is written to a Parquet file, with the same numbers. Where a run ended
+        early, another with the same arguments goes on: parts that are whole and fit are kept. The
+        result is a `PartedRisk`. Records that cannot be relied on are flagged, not fitted anew.
     """
     asked = _check(
         synthesizer,
@@ -170,19 +179,29 @@ def attribute_risk(
         diagnostics=diagnostics,
         on_unreliable=on_unreliable,
     )
+    if out is not None:
+        refuse_for_parts(asked, records)
     team_of = workers(executor)
     with bar(progress, "Reading the release", 1):
-        prepared = _prepare(asked, synthetic, stacked, n_draws)
+        read = _read(asked, synthetic, stacked, n_draws)
+    if out is not None:
+        with team_of.shared() as team:
+            parted = evaluate_parts(asked, read, out, team, progress)
+        if asked.diagnostics:
+            _warn(parted.shaky)
+        return parted
+    with bar(progress, "Laying out guesses", 1):
+        laid = _lay_out(asked, len(read.release))
     with team_of.shared() as team:
-        evaluation, result, n_fitted = _evaluate(asked, prepared, team, progress)
+        evaluation, result, n_fitted = _evaluate(asked, read, laid, team, progress)
         checks = None
         if asked.diagnostics:
             with bar(progress, "Checking the release", 1), team.open() as opened:
-                checks = check_release(synthesizer, prepared.release, opened, prepared.near)
+                checks = check_release(synthesizer, read.release, opened, read.near)
     doubts = doubts_about(
         synthesizer,
-        prepared.release,
-        prepared.grids,
+        read.release,
+        laid.extents,
         asked.positions,
         dict(zip(evaluation.axes, result.prior_marginals.T, strict=True)),
     )
@@ -191,66 +210,22 @@ def attribute_risk(
     names = synthesizer.plan.synthesized
     return AttributeRisk(
         dict(zip(names, asked.estimator_names, strict=True)),
-        len(prepared.release),
+        len(read.release),
         dict(zip(names, asked.n_draws_used, strict=True)),
         (
-            *notes_of(synthesizer, prepared.release, prepared.grids),
+            *notes_of(synthesizer, read.release, laid.extents),
             *note_on_joint(evaluation),
             *note_on_fitted(n_fitted),
-            *note_on_stacks(asked.draws, prepared.given_stacks, names),
-            *(note_on_chains(synthesizer, prepared.given_stacks) if asked.with_errors else ()),
+            *note_on_stacks(asked.draws, read.given_stacks, names),
+            *(note_on_chains(synthesizer, read.given_stacks) if asked.with_errors else ()),
         ),
         checks,
         evaluation,
         result,
-        labels_of(synthesizer, asked.positions, asked.axes),
-        tuple(fingerprint(dataset) for dataset in prepared.release),
+        tables.labels_of(synthesizer, asked.positions, asked.axes),
+        tuple(fingerprint(dataset) for dataset in read.release),
         doubts,
     )
-
-
-@dataclass(frozen=True, repr=False)
-class _Asked:
-    """What was asked for, checked."""
-
-    synthesizer: Synthesizer
-    method: str
-    estimators: Sequence[Estimator]
-    question: Question
-    positions: IntArray
-    axes: tuple[int, ...] | None
-    draws: tuple[Posterior, ...]
-    keeping: str
-    diagnostics: bool
-    unreliable: str
-
-    @property
-    def is_paired(self) -> bool:
-        """Whether it is the paper's estimator."""
-        return self.method == PAPER
-
-    @property
-    def needs_joint(self) -> bool:
-        """Whether models or prior are no product of tables, so that nothing else will do."""
-        return self.is_paired or isinstance(self.question.prior, Table)
-
-    @property
-    def with_errors(self) -> bool:
-        """Whether Monte-Carlo errors are estimated; the paper's estimator gives none."""
-        return self.diagnostics and not self.is_paired
-
-    @property
-    def estimator_names(self) -> list[str]:
-        """How each model's likelihood is estimated, in a user's words."""
-        return [PAPER if self.is_paired else estimator.name for estimator in self.estimators]
-
-    @property
-    def n_draws_used(self) -> list[int]:
-        """The number of draws of each model; 0 where none is needed."""
-        return [
-            draws.n_draws if estimator.uses_draws else 0
-            for estimator, draws in zip(self.estimators, self.draws, strict=True)
-        ]
 
 
 def _check(
@@ -265,7 +240,7 @@ def _check(
     joint: Any,
     diagnostics: Any,
     on_unreliable: Any,
-) -> _Asked:
+) -> Asked:
     """Return what was asked for, or raise; the release has not been looked at."""
     if not isinstance(synthesizer, Synthesizer):
         raise OptionError(
@@ -304,7 +279,7 @@ def _check(
     # Guesses are as many as there is room for: of the joint grid, or of what hangs together in it.
     needs_joint = method == PAPER or isinstance(asked.prior, Table) or keeping != "auto"
     wide = len(synthesizer.plan.synthesized) >= WIDE and (not needs_joint or axes is not None)
-    return _Asked(
+    return Asked(
         synthesizer,
         method,
         estimators_of(synthesizer, method, with_stacks=with_stacks),
@@ -318,47 +293,37 @@ def _check(
     )
 
 
-@dataclass(frozen=True, repr=False)
-class _Prepared:
-    """The release, the guesses with the prior over them, and relations that tell much."""
-
-    release: Sequence[Released]
-    given_stacks: tuple[tuple[Posterior, ...], ...]
-    grids: tuple[Grid, ...]
-    prior: Prior
-    near: tuple[Relation, ...]
-    is_joint: bool
-
-
-def _prepare(asked: _Asked, synthetic: Any, stacked: Any, n_draws: int | None) -> _Prepared:
-    """Read the release, refuse it where it gives values away, and lay out the guesses."""
-    synthesizer, positions = asked.synthesizer, asked.positions
+def _read(asked: Asked, synthetic: Any, stacked: Any, n_draws: int | None) -> Read:
+    """Read the release, and refuse it where it gives values away."""
+    synthesizer = asked.synthesizer
     release = read_release(synthesizer.confidential, synthetic)
     near = refuse_leaks(synthesizer.confidential, release, synthesizer.memory)
     given_stacks = () if stacked is None else _stacks(synthesizer, stacked, len(release), n_draws)
-    laid = asked.question.targets(synthesizer, positions, len(release))
-    shape = widths(synthesizer, laid)
-    is_joint = asked.axes is None and (
-        asked.needs_joint
-        or asked.keeping != "auto"
-        or is_evaluated_jointly(synthesizer, shape, asked.n_draws_used)
-    )
-    check_size(
-        synthesizer,
-        len(positions),
-        shape,
-        asked.n_draws_used,
-        paired=asked.is_paired,
-        is_joint=is_joint,
-        may_be_split=len(shape) > 1 and not asked.needs_joint and asked.keeping != "auto",
-    )
+    return Read(release, given_stacks, near)
+
+
+@dataclass(frozen=True, repr=False)
+class _LaidOut:
+    """The guesses, how far they go, and the prior over them."""
+
+    grids: tuple[Grid, ...]
+    extents: tuple[Extent, ...]
+    prior: Prior
+    is_joint: bool
+
+
+def _lay_out(asked: Asked, n_datasets: int) -> _LaidOut:
+    synthesizer, positions = asked.synthesizer, asked.positions
+    laid = asked.question.targets(synthesizer, positions, n_datasets)
+    is_joint = asked.checked_size(widths(synthesizer, laid), len(positions))
     grids = lay_out_all(synthesizer, positions, laid)
     prior = asked.question.prior.check(grids, positions, synthesizer.n_records)
-    return _Prepared(release, given_stacks, grids, prior, near, is_joint)
+    extents = tuple(map(Extent.of, grids, synthesizer.plan.regressions))
+    return _LaidOut(grids, extents, prior, is_joint)
 
 
 def _evaluate(
-    asked: _Asked, prepared: _Prepared, team: Workers, progress: bool | None
+    asked: Asked, read: Read, laid: _LaidOut, team: Workers, progress: bool | None
 ) -> tuple[Evaluation, RiskArrays, int]:
     """Evaluate the records, those that are unreliable anew if asked for; count these."""
     with bar(progress, "Fitting models with the release", len(asked.estimators)):
@@ -366,21 +331,21 @@ def _evaluate(
             asked.synthesizer,
             asked.estimators,
             asked.draws,
-            prepared.release,
-            prepared.grids,
+            read.release,
+            laid.extents,
             team,
-            prepared.given_stacks,
+            read.given_stacks,
         )
     evaluation = Evaluation(
         asked.synthesizer,
         estimates,
         Paired.of(estimates) if asked.is_paired else None,
-        prepared.grids,
-        prepared.prior,
+        laid.grids,
+        laid.prior,
         asked.positions,
         question=asked.question,
         asked=asked.axes,
-        is_joint=prepared.is_joint,
+        is_joint=laid.is_joint,
     )
     n_records = len(asked.positions)
     n_bytes = 8 * n_records * int(np.prod(evaluation.shape, dtype=np.float64))
@@ -398,9 +363,7 @@ def _evaluate(
         rows = rows[:_MOST_FITTED]
         n_fitted = len(rows)
         with bar(progress, "Fitting at guesses", n_fitted) as on_records, team.open() as opened:
-            evaluation = evaluation.fit_at_guesses(
-                result, rows, prepared.release, opened, on_records
-            )
+            evaluation = evaluation.fit_at_guesses(result, rows, read.release, opened, on_records)
     if asked.unreliable == "raise" and result.errors is not None:
         n_bad = int((~result.errors.reliable).sum())
         if n_bad:

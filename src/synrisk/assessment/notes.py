@@ -10,7 +10,7 @@ from synrisk.base.errors import counted, listed
 from synrisk.data.schema import Columns
 from synrisk.models.posterior import Posterior
 from synrisk.risk.evaluation import Evaluation
-from synrisk.risk.guesses import Grid
+from synrisk.risk.guesses import Extent
 from synrisk.synthesis.release import Released
 from synrisk.synthesis.synthesizer import Synthesizer
 
@@ -77,7 +77,7 @@ def note_on_chains(
 
 
 def notes_of(
-    synthesizer: Synthesizer, release: Sequence[Released], grids: Sequence[Grid]
+    synthesizer: Synthesizer, release: Sequence[Released], extents: Sequence[Extent]
 ) -> tuple[str, ...]:
     """Say what to know of the records, the release and the guesses."""
     notes = list(_on_records(synthesizer))
@@ -97,8 +97,31 @@ def notes_of(
         for one in range(other)
         if _same(release[one].columns, release[other].columns)
     ]
-    notes += [note for grid in grids for note in grid.notes]
-    return (*notes, *_around_truth(synthesizer.plan.synthesized, grids))
+    names = synthesizer.plan.synthesized
+    for name, extent in zip(names, extents, strict=True):
+        notes += [*_on_zeros(name, extent), *extent.notes, *_on_replaced(name, extent)]
+    return (*notes, *_around_truth(names, extents))
+
+
+def _on_zeros(name: str, extent: Extent) -> tuple[str, ...]:
+    if not extent.n_zero:
+        return ()
+    note = (
+        f"For {counted(extent.n_zero, 'record')} a percentage of {name} has no width; "
+        "the half-width is that percentage of its standard deviation."
+    )
+    return (note,)
+
+
+def _on_replaced(name: str, extent: Extent) -> tuple[str, ...]:
+    """Say that fixed guesses hold the truth of records that they were made without."""
+    if not extent.n_replaced:
+        return ()
+    note = (
+        f"The guesses for {name} were fixed without the truth, but for "
+        f"{counted(extent.n_replaced, 'record')} the truth took the place of the nearest guess."
+    )
+    return (note,)
 
 
 def _same(one: Columns, other: Columns) -> bool:
@@ -114,9 +137,9 @@ def _on_records(synthesizer: Synthesizer) -> tuple[str, ...]:
     return (*synthesizer.notes, dropped)
 
 
-def _around_truth(names: Sequence[str], grids: Sequence[Grid]) -> tuple[str, ...]:
+def _around_truth(names: Sequence[str], extents: Sequence[Extent]) -> tuple[str, ...]:
     """Say which variables' guesses no intruder owns."""
-    around = [name for name, grid in zip(names, grids, strict=True) if grid.around_truth]
+    around = [name for name, one in zip(names, extents, strict=True) if one.around_truth]
     if not around:
         return ()
     note = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from synrisk.audit.learnt_values import People
 from synrisk.audit.left_out_parts import Intervals
 from synrisk.base.arrays import FloatArray
 from synrisk.data.schema import Factor, Variable
+from synrisk.risk.guesses import Everybody
 from synrisk.risk.guesses.tolerance import Tolerance, near
 
 FEW_VALUES = 20  # of a number, which then agrees or not, as a level does
@@ -144,8 +145,12 @@ class Files:
         """Return how near to a number counts as the truth; None for a level."""
         if isinstance(self.variables[name], Factor):
             return None
+        return near(self._everybody(name), is_whole=self.is_whole(name))
+
+    def _everybody(self, name: str) -> Everybody:
         values = self.column(self.people, name)
-        return near(values[~np.isnan(values)], is_whole=self.is_whole(name))
+        known = values[~np.isnan(values)]
+        return replace(Everybody.of(known), spread=float(known.std()))
 
     def intervals(self, table: Numbers, name: str) -> Intervals:
         """Return what counts as the truth of a column for each row of a table."""
@@ -153,10 +158,7 @@ class Files:
         tolerance = self.tolerance(name)
         if tolerance is None:
             return Intervals(truth, truth)
-        everybody = self.column(self.people, name)
-        everybody = everybody[~np.isnan(everybody)]
-        whole = self.is_whole(name)
-        reach = tolerance.reach(truth, everybody, float(everybody.std()), is_whole=whole)
+        reach = tolerance.reach(truth, self._everybody(name), is_whole=self.is_whole(name))
         reach = np.where(np.isnan(self.column(table, name)), 0.0, reach)
         return Intervals(truth - reach, truth + reach)
 

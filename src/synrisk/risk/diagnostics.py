@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from synrisk.base.arrays import BoolArray, FloatArray
 from synrisk.base.errors import counted, listed
 from synrisk.core.summary import RiskArrays
 from synrisk.risk.doubts import Doubt
 from synrisk.risk.estimators.estimate import Finding
 from synrisk.risk.evaluation import Evaluation
-from synrisk.risk.guesses import Grid
 from synrisk.risk.release_checks import ReleaseChecks
 from synrisk.risk.tables import near_truth
 from synrisk.synthesis.relations import Relation
@@ -37,6 +38,99 @@ def findings(
     doubts: Sequence[Doubt] = (),
 ) -> list[Finding]:
     """Return what is shaky."""
+    errors = None if result.errors is None else ErrorsInShort.of(evaluation, result)
+    return findings_of(evaluation, errors, checks, [doubt.finding() for doubt in doubts])
+
+
+@dataclass(frozen=True)
+class ErrorsInShort:
+    """What is to be known of the errors of some records: it adds up over parts of them.
+
+    Attributes
+    ----------
+    n_known, n_unknown
+        Of how many the error is known or not.
+    n_bad
+        How many are not reliable though it is.
+    n_targets
+        How many numbers of a record are looked at.
+    gains, variances
+        Sums over known records of the squares of what the release adds, and of its errors.
+    """
+
+    n_known: int
+    n_unknown: int
+    n_bad: int
+    n_targets: int
+    gains: float
+    variances: float
+
+    @classmethod
+    def of(cls, evaluation: Evaluation, result: RiskArrays) -> ErrorsInShort:
+        """Return that of evaluated records, whose errors were estimated."""
+        errors, grids = result.errors, evaluation.asked_grids
+        assert errors is not None  # noqa: S101 - the caller looked
+        gains, sds = (result.probability - result.prior)[:, None], errors.mcse[:, :1]
+        # Of many variables together hardly anything is known: there single ones tell.
+        if not result.is_joint:
+            after = [near_truth(result, grids, axis) for axis in range(len(grids))]
+            gains, sds = np.stack(after, axis=1) - result.prior_marginals, errors.mcse[:, 1:]
+        return cls.of_numbers(errors.mcse[:, 0], errors.reliable, errors.khat, gains, sds)
+
+    @classmethod
+    def of_table(cls, table: pd.DataFrame, names: Sequence[str] = ()) -> ErrorsInShort:
+        """Return that of a table of records; `names` where single variables tell."""
+        columns = [f"_{name}" for name in names] or [""]
+        gains, sds = (
+            np.stack([table[f"{kind}{own}"].to_numpy() for own in columns], axis=1)
+            for kind in ("gain", "mcse")
+        )
+        mcse, reliable, khat = (table[name].to_numpy() for name in ("mcse", "reliable", "khat"))
+        return cls.of_numbers(mcse, reliable, khat, gains, sds)
+
+    @classmethod
+    def of_numbers(
+        cls,
+        mcse: FloatArray,
+        reliable: BoolArray,
+        khat: FloatArray,
+        gains: FloatArray,
+        sds: FloatArray,
+    ) -> ErrorsInShort:
+        """Return that of records; `gains` with their errors `sds` are ``(record, target)``."""
+        known = np.isfinite(mcse)
+        return cls(
+            int(known.sum()),
+            int((~known).sum()),
+            int((known & ~reliable & (khat > 0)).sum()),
+            gains.shape[1],
+            float((gains[known] ** 2).sum()),
+            float((sds[known] ** 2).sum()),
+        )
+
+    def and_of(self, other: ErrorsInShort) -> ErrorsInShort:
+        """Return that of the records of both."""
+        return ErrorsInShort(
+            self.n_known + other.n_known,
+            self.n_unknown + other.n_unknown,
+            self.n_bad + other.n_bad,
+            self.n_targets,
+            self.gains + other.gains,
+            self.variances + other.variances,
+        )
+
+    def mean(self, total: float) -> float:
+        """Return the root mean square of what sums up to a total of squares."""
+        return float(np.sqrt(total / (self.n_known * self.n_targets))) if self.n_known else 0.0
+
+
+def findings_of(
+    evaluation: Evaluation,
+    errors: ErrorsInShort | None,
+    checks: ReleaseChecks | None,
+    doubts: Sequence[Finding],
+) -> list[Finding]:
+    """Return what is shaky, given the errors of all records in short."""
     found: list[Finding] = []
     if evaluation.paired is not None:
         found.append(
@@ -47,7 +141,7 @@ def findings(
                 by_choice=True,
             )
         )
-    elif result.errors is None:
+    elif errors is None:
         found.append(
             Finding(
                 "The Monte-Carlo error is not known.",
@@ -60,11 +154,11 @@ def findings(
     for name, estimate in zip(names, evaluation.estimates, strict=True):
         if evaluation.paired is None:
             found += estimate.findings(name)
-    if result.errors is not None:
+    if errors is not None:
         said = any(finding.error_is_unknown for finding in found)
         fitted = any(model.fit is not None for model in evaluation.synthesizer.models)
-        found += _about_records(result, evaluation.asked_grids, said=said, fitted=fitted)
-    found += [doubt.finding() for doubt in doubts]
+        found += _about_records(errors, said=said, fitted=fitted)
+    found += doubts
     if checks is not None:
         of_seeds = [trial.failure for trial in checks.seed_trials if trial.failure is not None]
         found += [
@@ -123,26 +217,20 @@ def _about_unchecked(checks: ReleaseChecks) -> list[Finding]:
     ]
 
 
-def _about_records(
-    result: RiskArrays, grids: tuple[Grid, ...], *, said: bool, fitted: bool
-) -> list[Finding]:
-    errors = result.errors
-    assert errors is not None  # noqa: S101 - the caller looked
+def _about_records(errors: ErrorsInShort, *, said: bool, fitted: bool) -> list[Finding]:
     found: list[Finding] = []
-    known = np.isfinite(errors.mcse[:, 0])
-    if not said and not known.all():
+    if not said and errors.n_unknown:
         found.append(
             Finding(
-                (f"The error of {counted(int((~known).sum()), 'record')} cannot be estimated."),
+                (f"The error of {counted(errors.n_unknown, 'record')} cannot be estimated."),
                 "There are too few draws, or weights beyond what numbers can hold.",
                 "Use more draws (n_draws).",
             )
         )
-    n_bad = int((known & ~errors.reliable & (errors.khat > 0)).sum())
-    if n_bad:
+    if errors.n_bad:
         found.append(
             Finding(
-                (f"{counted(n_bad, 'record is', 'records are')} not reliable."),
+                (f"{counted(errors.n_bad, 'record is', 'records are')} not reliable."),
                 (
                     "At some guess a few draws carry nearly all the weight (k̂ is high and the "
                     "effective number of draws is low): outliers, or guesses far from the model."
@@ -156,14 +244,8 @@ def _about_records(
                 ),
             )
         )
-    # Of many variables together hardly anything is known: there single ones tell.
-    gains, sds = (result.probability - result.prior)[:, None], errors.mcse[:, :1]
-    if not result.is_joint:
-        after = [near_truth(result, grids, axis) for axis in range(len(grids))]
-        gains, sds = np.stack(after, axis=1) - result.prior_marginals, errors.mcse[:, 1:]
-    moved = np.sqrt(np.mean(gains[known] ** 2)) if known.any() else 0
-    error = np.sqrt(np.mean(sds[known] ** 2)) if known.any() else 0.0
-    if known.any() and error > _LARGE_ERROR * moved and error > 1e-12:
+    moved, error = errors.mean(errors.gains), errors.mean(errors.variances)
+    if errors.n_known and error > _LARGE_ERROR * moved and error > 1e-12:
         found.append(
             Finding(
                 "The Monte-Carlo error hides what the release tells.",

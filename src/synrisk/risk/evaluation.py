@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from synrisk.base.arrays import FloatArray, IntArray
+from synrisk.base.chunks import as_slice, rows_at
 from synrisk.base.errors import GuessError, counted
 from synrisk.base.workers import Executor, Workers
 from synrisk.core.summary import RiskArrays
@@ -102,16 +103,19 @@ class Evaluation:
         )
 
     @cached_property
-    def _is_everybody(self) -> bool:
-        return np.array_equal(self.positions, np.arange(self.synthesizer.n_records))
+    def _together(self) -> slice | None:
+        return as_slice(self.positions)
 
     def records(self, rows: slice) -> RecordBlock:
         """Return the evaluated records `rows`."""
-        at = rows if self._is_everybody else self.positions[rows]  # a slice copies nothing
+        at: slice | IntArray = self.positions[rows]
+        if self._together is not None:  # a slice copies nothing
+            first = self._together.start
+            at = slice(first + rows.start, first + rows.stop)
         return RecordBlock(
-            {name: values[at] for name, values in self.synthesizer.columns.items()},
+            {name: rows_at(values, at) for name, values in self.synthesizer.columns.items()},
             {
-                model.regression.response: model.record_weights[at]
+                model.regression.response: rows_at(model.record_weights, at)
                 for model in self.synthesizer.models
                 if model.record_weights is not None
             },
@@ -231,7 +235,7 @@ class Evaluation:
             block, models = self._encoded(row), self._models_to_fit(row)
             fitted[row] = tuple(
                 fitted_at_guesses(
-                    Request(self.synthesizer, k, model.posterior, release, self.grids, executor),
+                    Request(self.synthesizer, k, model.posterior, release, (), executor),
                     estimate,
                     block.models[k],
                     int(self.positions[row]),

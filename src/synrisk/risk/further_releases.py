@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from synrisk.base.workers import Workers
-from synrisk.core.summary import RiskArrays
 from synrisk.risk.estimators.choose import estimators_of, prepare_all
 from synrisk.risk.evaluation import Evaluation
+from synrisk.risk.guesses import Extent, Grid
 from synrisk.synthesis.datasets import HeldBackWarning, SynthesisWarning
 from synrisk.synthesis.release import read_release
 
@@ -22,9 +22,13 @@ _AUTO = "auto"
 
 
 def further_releases(
-    evaluation: Evaluation, fingerprints: Sequence[str], n_releases: int, team: Workers
-) -> list[RiskArrays]:
-    """Return what is asked of the records, for further releases of the same size.
+    evaluation: Evaluation,
+    grids: Sequence[Grid | Extent],
+    fingerprints: Sequence[str],
+    n_releases: int,
+    team: Workers,
+) -> Iterator[Evaluation]:
+    """Yield what evaluates the records for further releases of the same size.
 
     They are made anew each time, the same for the same release, and nobody sees them.
 
@@ -32,6 +36,8 @@ def further_releases(
     ----------
     evaluation
         That of the release in hand.
+    grids
+        The guesses of all records, or how far these go, for each variable.
     fingerprints
         Of its datasets.
     n_releases
@@ -42,7 +48,6 @@ def further_releases(
     synthesizer = evaluation.synthesizer
     estimators = estimators_of(synthesizer, _AUTO, with_stacks=False)
     draws = tuple(model.posterior for model in synthesizer.models)
-    found = []
     for number in range(n_releases):
         words = "\x1f".join(["further release", str(number), *fingerprints])
         seed = int.from_bytes(hashlib.blake2b(words.encode(), digest_size=16).digest())
@@ -51,8 +56,5 @@ def further_releases(
             warnings.simplefilter("ignore", HeldBackWarning)
             datasets = synthesizer.synthesize(len(fingerprints), seed=seed)
         release = read_release(synthesizer.confidential, datasets)
-        grids = evaluation.grids
         estimates = prepare_all(synthesizer, estimators, draws, release, grids, team, ())
-        one = replace(evaluation, estimates=estimates, paired=None, fitted={})
-        found.append(one.run(team, keep_joint=False, with_errors=False))
-    return found
+        yield replace(evaluation, estimates=estimates, paired=None, fitted={})

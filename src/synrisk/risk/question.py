@@ -14,11 +14,13 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from synrisk.base.arrays import IntArray
+from synrisk.base.chunks import rows_at
 from synrisk.base.errors import one_of
 from synrisk.data.schema import Factor
 from synrisk.risk.grid_size import rooms
 from synrisk.risk.guesses import (
     EQUAL,
+    Everybody,
     Grid,
     Guesses,
     Range,
@@ -115,18 +117,16 @@ class Question:
     ) -> Target:
         plan = synthesizer.plan
         name = plan.synthesized[k]
-        values = synthesizer.columns[name].astype(np.float64)
-        truth = values[positions]
-        if _gap_of(synthesizer, name) is not None:
+        everybody = everybody_of(synthesizer, name)
+        truth = rows_at(synthesizer.columns[name], positions).astype(np.float64)
+        if everybody.gap is not None:
             # Who has no value has guesses about the middle one; missing is a guess of its own.
-            is_gap = values == _gap_of(synthesizer, name)
-            values = values[~is_gap]
-            truth = np.where(is_gap[positions], np.sort(values)[len(values) // 2], truth)
+            truth = np.where(truth == everybody.gap, everybody.middle, truth)
         target = Target(
             synthesizer.schema.variables[name],
             plan.regressions[k].of_values,
             truth,
-            values,
+            everybody,
             positions,
             np.zeros(len(positions)),
             len(plan.synthesized),
@@ -229,7 +229,7 @@ def lay_out_all(
     for strategy, target in laid:
         grid, gap = lay_out(strategy, target), _gap_of(synthesizer, target.name)
         if gap is not None:
-            is_gap = synthesizer.columns[target.name][positions] == gap
+            is_gap = rows_at(synthesizer.columns[target.name], positions) == gap
             grid = with_gap(grid, target.name, is_gap, gap)
         found.append(grid)
     return tuple(found)
@@ -242,9 +242,20 @@ def _range(stored: Mapping[str, Any]) -> Range:
 
 def _near(synthesizer: Synthesizer, name: str) -> Tolerance:
     (regression,) = [one for one in synthesizer.plan.regressions if one.response == name]
-    values = synthesizer.columns[name].astype(np.float64)
-    values = values[values != _gap_of(synthesizer, name)]
-    return near(values, is_whole=not regression.distribution.is_continuous)
+    is_whole = not regression.distribution.is_continuous
+    return near(everybody_of(synthesizer, name), is_whole=is_whole)
+
+
+def everybody_of(synthesizer: Synthesizer, name: str) -> Everybody:
+    """Return what is to be known of everybody's values of a synthesized variable."""
+    gap = _gap_of(synthesizer, name)
+    (regression,) = [one for one in synthesizer.plan.regressions if one.response == name]
+    is_whole = not regression.of_values.distribution.is_continuous
+
+    def look() -> Everybody:
+        return Everybody.of(synthesizer.columns[name], gap, is_whole=is_whole)
+
+    return synthesizer.memory.recall(f"everybody's {name}", look)
 
 
 def _gap_of(synthesizer: Synthesizer, name: str) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 import xarray as xr
 
-from synrisk.base.arrays import FloatArray
+from synrisk.base.arrays import BoolArray, FloatArray, IntArray
 from synrisk.base.errors import OptionError, got, listed, nearest
 from synrisk.core.measures import (
     JOINT,
@@ -24,6 +24,7 @@ from synrisk.core.summary import ErrorArrays, RiskArrays
 from synrisk.data.schema import Variable
 from synrisk.models.families import Family
 from synrisk.risk.guesses import Grid
+from synrisk.synthesis.synthesizer import Synthesizer
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,6 +57,17 @@ class Labels:
         if seen.dtype.kind == "f" and whole:
             return seen.astype(np.int64)
         return seen
+
+
+def labels_of(synthesizer: Synthesizer, positions: IntArray, asked: Sequence[int] | None) -> Labels:
+    """Return what the evaluated records and the variables are called; `asked` are these."""
+    plan = synthesizer.plan
+    axes = range(len(plan.synthesized)) if asked is None else asked
+    return Labels(
+        synthesizer.data.index[positions],
+        tuple(synthesizer.schema.variables[plan.synthesized[axis]] for axis in axes),
+        tuple(plan.regressions[axis].distribution for axis in axes),
+    )
 
 
 def record_table(result: RiskArrays, grids: tuple[Grid, ...], labels: Labels) -> pd.DataFrame:
@@ -131,6 +143,22 @@ def record_measures(result: RiskArrays, grids: tuple[Grid, ...], labels: Labels)
     return RecordMeasures(measures)
 
 
+def measures_of_table(table: pd.DataFrame, names: Iterable[str]) -> RecordMeasures:
+    """Return the measures of a table of records, as `record_table` makes it, of some variables."""
+    columns = {str(name): table[name].to_numpy() for name in table.columns}
+    joint, reliable = (columns["before"], columns["after"]), columns["reliable"]
+    measures = [*measures_of_truth(JOINT, *joint, columns["mcse"], columns["gain_mcse"], reliable)]
+    moved, of_moved = columns["log_odds_range"], columns["log_odds_range_mcse"]
+    measures.append(
+        RecordMeasure("log_odds_range", JOINT, moved, of_moved, reliable, *joint, is_log=True)
+    )
+    for name in names:
+        before, after = columns[f"before_{name}"], columns[f"after_{name}"]
+        of_errors = (columns[f"mcse_{name}"], columns[f"gain_mcse_{name}"])
+        measures += measures_of_truth(name, before, after, *of_errors, reliable)
+    return RecordMeasures(measures)
+
+
 def near_truth(result: RiskArrays, grids: tuple[Grid, ...], axis: int) -> FloatArray:
     """Return the probability that a variable is near the truth."""
     grid, marginal = grids[axis], result.marginals[axis]
@@ -179,29 +207,45 @@ def summary_table(
     )
     columns = {"joint": joint}
     for axis, grid in enumerate(grids):
-        best, density = result.best[:, axis], _density(result, grids, axis)
-        n_as_good = (density >= density[rows, grid.truth][:, None] * (1.0 - TIE)).sum(axis=1)
+        best = result.best[:, axis]
         guess, truth = grid.values[rows, best], grid.values[rows, grid.truth]
         columns[labels.names[axis]] = pd.DataFrame(
             {
                 "probability": near_truth(result, grids, axis),
                 "prior": result.prior_marginals[:, axis],
-                "is_best": n_as_good == 1,
+                "is_best": is_best(result, grids, axis),
                 "abs_diff": difference(labels.families[axis], guess, truth),
             }
         )
+    return summary_of(columns.items(), groups)
+
+
+def is_best(result: RiskArrays, grids: tuple[Grid, ...], axis: int) -> BoolArray:
+    """Tell whose truth of a variable is the one most probable guess."""
+    grid, density = grids[axis], _density(result, grids, axis)
+    truth = density[np.arange(len(density)), grid.truth][:, None]
+    return np.asarray((density >= truth * (1.0 - TIE)).sum(axis=1) == 1)
+
+
+def summary_of(
+    columns: Iterable[tuple[str, pd.DataFrame]], groups: pd.Series[Any] | None
+) -> pd.DataFrame:
+    """Return a row for the joint and each variable, by group if there are groups.
+
+    `columns` are asked for one after the other: ``probability``, ``prior``, ``is_best`` and
+    ``abs_diff`` of all records.
+    """
     if groups is None:
-        return _summary(columns, np.ones(len(rows), dtype=bool))
-    return _by_group(columns, groups)
-
-
-def _by_group(columns: Mapping[str, pd.DataFrame], groups: pd.Series[Any]) -> pd.DataFrame:
+        return _table_of({name: _line(frame) for name, frame in columns})
     keys = groups.astype(object).where(groups.notna(), None)
-    tables = {
-        label: _summary(columns, (keys == label).to_numpy()) for label in groups.dropna().unique()
-    }
+    rows = {label: (keys == label).to_numpy() for label in groups.dropna().unique()}
     if keys.isna().any():
-        tables["(missing)"] = _summary(columns, keys.isna().to_numpy())
+        rows["(missing)"] = keys.isna().to_numpy()
+    lines: dict[Any, dict[str, Any]] = {label: {} for label in rows}
+    for name, frame in columns:
+        for label, own in rows.items():
+            lines[label][name] = _line(frame[own])
+    tables = {label: _table_of(own) for label, own in lines.items()}
     ordered = groups.cat.categories if isinstance(groups.dtype, pd.CategoricalDtype) else None
     order = [g for g in ordered if g in tables] if ordered is not None else _sorted(tables)
     order += [g for g in tables if g not in order]
@@ -216,24 +260,24 @@ def _sorted(keys: Mapping[Any, Any]) -> list[Any]:
         return sorted(keys, key=str)
 
 
-def _summary(columns: Mapping[str, pd.DataFrame], rows: npt.NDArray[np.bool_]) -> pd.DataFrame:
-    lines = {}
-    for name, frame in columns.items():
-        part = frame[rows]
-        gain = part["probability"] - part["prior"]
-        lines[name] = {
-            "n_records": len(part),
-            "prior": part["prior"].mean(),
-            "mean": part["probability"].mean(),
-            "median": part["probability"].median(),
-            "q95": part["probability"].quantile(0.95),
-            "max": part["probability"].max(),
-            "gain_q95": gain.quantile(0.95),
-            "gain_max": gain.max(),
-            "share_above_prior": (part["probability"] > part["prior"] * np.exp(TIE)).mean(),
-            "share_best": part["is_best"].mean(),
-            "mean_abs_diff": part["abs_diff"].mean(),
-        }
+def _line(part: pd.DataFrame) -> dict[str, Any]:
+    gain = part["probability"] - part["prior"]
+    return {
+        "n_records": len(part),
+        "prior": part["prior"].mean(),
+        "mean": part["probability"].mean(),
+        "median": part["probability"].median(),
+        "q95": part["probability"].quantile(0.95),
+        "max": part["probability"].max(),
+        "gain_q95": gain.quantile(0.95),
+        "gain_max": gain.max(),
+        "share_above_prior": (part["probability"] > part["prior"] * np.exp(TIE)).mean(),
+        "share_best": part["is_best"].mean(),
+        "mean_abs_diff": part["abs_diff"].mean(),
+    }
+
+
+def _table_of(lines: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(lines).T.rename_axis("of").astype({"n_records": np.int64})
 
 

@@ -30,6 +30,7 @@ from synrisk.base.errors import listed
 from synrisk.data.schema import as_real_numbers
 
 TOLERANCE = 0.1  # of the truth, for amounts
+SDS_BETWEEN_TENTHS = 2.5631  # from the first to the last, of a normal distribution
 # A guess that misses by more than a quarter of a standard deviation tells nobody from others, as
 # near as it may be in per cent: nearly all logarithms of incomes are within 10 % of one number.
 _OF_SPREAD = 0.25
@@ -171,7 +172,7 @@ class Hidden:
 def spread(values: FloatArray) -> float:
     """Return a standard deviation that a few far values do not make."""
     low, high = np.quantile(values, [0.1, 0.9])
-    return float((high - low) / 2.5631) or float(np.std(values))
+    return float((high - low) / SDS_BETWEEN_TENTHS) or float(np.std(values))
 
 
 @dataclass(frozen=True, repr=False)

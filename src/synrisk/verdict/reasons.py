@@ -23,6 +23,7 @@ UNJUDGED: Outcome = "cannot be judged"
 CALLED = "records"  # what rows are called where nobody says that they are people
 NOT_EVALUATED = "not evaluated"
 _THOUSANDTH = 0.001
+_UNCHECKED = "the risk was evaluated with diagnostics=False, or the records are not in memory"
 _MARKS = {PASSED: "kept", FAILED: "failed", UNJUDGED: "undecided"}
 
 
@@ -298,7 +299,7 @@ class ReleaseReason(Reason):
             which = "" if sharing else f" for {listed(self.unchecked)}"
             return f"{came} could not be checked{which}.{accepted}"
         if self.outcome == UNJUDGED:
-            return f"{came} was not checked: the risk was evaluated with diagnostics=False."
+            return f"{came} was not checked: {_UNCHECKED}."
         return "The release looks as if it came from these models, which the risk assumes."
 
     def _for_inside(self) -> dict[str, Any]:

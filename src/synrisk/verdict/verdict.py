@@ -10,8 +10,9 @@ like its models otherwise cannot be judged, as every number assumes that it came
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,7 @@ class Verdict:
     criteria: Criteria
     reasons: tuple[Reason, ...]
     _records: pd.DataFrame
-    _measures: RecordMeasures
+    _largest_gain: float
 
     @property
     def records(self) -> pd.DataFrame:
@@ -132,21 +133,22 @@ class Verdict:
             return " on this evidence: it keeps the limits, but a check is undecided."
         return " on this evidence: nobody knows whether it keeps the limits."
 
-    def beside(self, further: Sequence[RecordMeasures]) -> Verdict:
+    def beside(self, further: Sequence[RecordMeasures | Outlook]) -> Verdict:
         """Return this verdict with what further releases of the same fit would have given."""
         if not further:
             return self
-        n_kept = sum(_keeps(self.criteria, measures) for measures in further)
-        largest = tuple(map(_largest_gain, further))
-        own = _largest_gain(self._measures)
-        reason = FurtherReason(PASSED, n_kept, largest, own, self.of_limits == PASSED)
+        found = [self._outlook(one) for one in further]
+        n_kept, largest = sum(one.keeps for one in found), tuple(one.largest_gain for one in found)
+        kept = self.of_limits == PASSED
+        reason = FurtherReason(PASSED, n_kept, largest, self._largest_gain, kept)
         return replace(self, reasons=(*self.reasons, reason))
 
-    def under(self, tolerances: Mapping[str, RecordMeasures]) -> Verdict:
+    def _outlook(self, found: RecordMeasures | Outlook) -> Outlook:
+        return found if isinstance(found, Outlook) else Outlook.of(self.criteria, [found])
+
+    def under(self, tolerances: Mapping[str, RecordMeasures | Outlook]) -> Verdict:
         """Return this verdict with a warning where other tolerances would have failed it."""
-        failing = tuple(
-            name for name, found in tolerances.items() if not _keeps(self.criteria, found)
-        )
+        failing = tuple(name for name, one in tolerances.items() if not self._outlook(one).keeps)
         if not failing:
             return self
         return replace(self, reasons=(*self.reasons, ToleranceReason(PASSED, failing)))
@@ -209,24 +211,53 @@ class Verdict:
         return f"<Verdict: {self.outcome}; {counted(n_limits, 'limit')}>"
 
 
+@dataclass(frozen=True)
+class Outlook:
+    """What is to be known of numbers without their errors.
+
+    Attributes
+    ----------
+    keeps
+        Whether the limits are kept by them.
+    largest_gain
+        Of all variables together, and of each.
+    """
+
+    keeps: bool
+    largest_gain: float
+
+    @classmethod
+    def of(cls, criteria: Criteria, parts: Iterable[RecordMeasures]) -> Outlook:
+        """Return that of records, a part of them after the other."""
+        n_records, largest = 0, []
+        n_over: Counter[tuple[str, int]] = Counter()
+        shares: dict[tuple[str, int], float] = {}
+        for measures in parts:
+            n_records += measures.n_records
+            largest.append(_largest_gain(measures))
+            for of, limits in _limits_by_part(criteria, measures.variables).items():
+                for k, group in enumerate(limits.groups):
+                    over = [
+                        measures[of, name].value > measures[of, name].at_limit(limit)
+                        for name, limit in group.items()
+                    ]
+                    shares[of, k] = limits.share
+                    n_over[of, k] += int(np.all(over, axis=0).sum())
+        keeps = all(n_over[key] / n_records <= share for key, share in shares.items())
+        return cls(keeps, float(np.max(largest)))
+
+
 def _largest_gain(measures: RecordMeasures) -> float:
     return max(float(measures[of, "gain"].value.max()) for of in (JOINT, *measures.variables))
 
 
-def _keeps(criteria: Criteria, measures: RecordMeasures) -> bool:
-    """Tell whether the limits are kept by numbers alone, whatever their errors."""
-    for of, limits in _limits_by_part(criteria, measures.variables).items():
-        for group in limits.groups:
-            over = np.all(
-                [
-                    measures[of, name].value > measures[of, name].at_limit(limit)
-                    for name, limit in group.items()
-                ],
-                axis=0,
-            )
-            if over.mean() > limits.share:
-                return False
-    return True
+@dataclass(frozen=True)
+class RecordPart:
+    """Some records that are judged: what is limited, their labels, and what is doubted of them."""
+
+    measures: RecordMeasures
+    labels: pd.Index[Any]
+    doubts: Sequence[Doubt] = ()
 
 
 def judge(
@@ -236,6 +267,23 @@ def judge(
     checks: ReleaseChecks | None,
     n_records: int,
     doubts: Sequence[Doubt] = (),
+    within: Mapping[str, str] | None = None,
+    rows: str = CALLED,
+    **about: Any,
+) -> Verdict:
+    """Return whether records keep the criteria; arguments are those of `judge_parts`."""
+    parts = (RecordPart(measures, labels, doubts),)
+    return judge_parts(
+        criteria, measures.variables, parts, checks, n_records, within, rows, **about
+    )
+
+
+def judge_parts(
+    criteria: Criteria,
+    variables: tuple[str, ...],
+    parts: Iterable[RecordPart],
+    checks: ReleaseChecks | None,
+    n_records: int,
     within: Mapping[str, str] | None = None,
     rows: str = CALLED,
     sought: str = "",
@@ -250,16 +298,14 @@ def judge(
     ----------
     criteria
         The limits.
-    measures
-        What is limited, for each evaluated record.
-    labels
-        Of the evaluated records.
+    variables
+        Those that there are measures of.
+    parts
+        The evaluated records, some after the other; the same doubts about each part, in one order.
     checks
         What was found about the release, or None.
     n_records
         How many records there are; those that were not evaluated are undecided.
-    doubts
-        Why the risk of some records is not known: they are undecided.
     within
         What counts as the truth, in words, by variable and for the joint.
     rows
@@ -280,7 +326,6 @@ def judge(
         raise OptionError(
             f"verdict takes criteria, such as Criteria(probability=0.2); got {got(criteria)}."
         )
-    variables = measures.variables
     if isinstance(criteria.variables, Mapping):
         for name in criteria.variables:
             if name not in (*variables, *left_out):
@@ -288,30 +333,28 @@ def judge(
                     f"The criteria have limits on {name!r}, which is not {kind}."
                     f"{nearest(name, variables)} The {kind} variables are {listed(variables)}."
                 )
-    reasons: list[Reason] = []
-    states: dict[str, Any] = {}
-    parts = _limits_by_part(criteria, variables)
-    alone = _is_alone(parts, measures)
+    limited = _limits_by_part(criteria, variables)
+    counts = _Counts(_says_one_twice(limited, variables))
+    table = pd.concat([_add_part(counts, limited, part) for part in parts])
+    alone = variables[0] if counts.says_one_twice else None
     if alone:
-        del parts[alone]
-    for of, limits in parts.items():
+        table = table.drop(columns=[_column(alone, one) for one in limited.pop(alone).groups])
+        table = table[_is_told(table)]
+    n_left_out = n_records - counts.n_records
+    reasons: list[Reason] = []
+    for of, limits in limited.items():
         for group in limits.groups:
-            own = [(measures[of, name], limit) for name, limit in group.items()]
-            over, inside, why = _decided(own, [d for d in doubts if of in (JOINT, d.variable)])
-            column = "_and_".join(group)
-            states[column if of == JOINT else f"{column}_{of}"] = np.where(
-                over, "over", np.where(inside, "within", "undecided")
-            )
-            before = np.all([measure.exceeded_before(limit) for measure, limit in own], axis=0)
+            column = _column(of, group)
+            n_over, why = counts.over[column], counts.why[column]
             reason = LimitReason(
-                _outcome(limits.share, n_records, int(over.sum()), why, n_records - len(labels)),
+                _outcome(limits.share, n_records, n_over, why, n_left_out),
                 of,
                 group,
                 limits.share,
                 n_records,
-                int(over.sum()),
-                {k: n for k, n in {**why, NOT_EVALUATED: n_records - len(labels)}.items() if n},
-                int((before & over).sum()),
+                n_over,
+                {k: n for k, n in {**why, NOT_EVALUATED: n_left_out}.items() if n},
+                counts.before[column],
                 (alone or joint) if of == JOINT else of,
                 (within or {}).get(of, ""),
                 rows,
@@ -326,22 +369,74 @@ def judge(
         reasons.append(reason_left_out(criteria, left_out))
     if checks is not None and checks.as_is:
         reasons.append(AsIsReason(PASSED, checks.as_is))
-    table = pd.DataFrame(states, index=labels)
-    return Verdict(criteria, tuple(reasons), table[(table != "within").any(axis=1)], measures)
+    return Verdict(criteria, tuple(reasons), table, counts.largest_gain)
 
 
-def _is_alone(parts: Mapping[str, Criteria], measures: RecordMeasures) -> str | None:
-    """Return the one variable there is, if its limits say what those of all variables do."""
-    if len(measures.variables) > 1 or len(parts) == 1:
-        return None
-    (name,) = measures.variables
-    same = (parts[JOINT].groups, parts[JOINT].share) == (parts[name].groups, parts[name].share)
-    names = [one for group in parts[name].groups for one in group]
-    equal = all(
+@dataclass
+class _Counts:
+    """How many records exceed each limit, or are undecided; by what the limit is called.
+
+    `says_one_twice` tells whether the limits on the one variable say what those on all do.
+    """
+
+    says_one_twice: bool
+    n_records: int = 0
+    largest_gain: float = -np.inf
+    over: Counter[str] = field(default_factory=Counter)
+    before: Counter[str] = field(default_factory=Counter)
+    why: dict[str, dict[str, int]] = field(default_factory=dict)
+
+
+def _column(of: str, group: Iterable[str]) -> str:
+    name = "_and_".join(group)
+    return name if of == JOINT else f"{name}_{of}"
+
+
+def _add_part(counts: _Counts, limited: Mapping[str, Criteria], part: RecordPart) -> pd.DataFrame:
+    """Count the records of a part, and return how those that are not within all limits are."""
+    measures, states = part.measures, {}
+    for of, limits in limited.items():
+        for group in limits.groups:
+            own = [(measures[of, name], limit) for name, limit in group.items()]
+            doubts = [doubt for doubt in part.doubts if of in (JOINT, doubt.variable)]
+            over, inside, why = _decided(own, doubts)
+            before = np.all([measure.exceeded_before(limit) for measure, limit in own], axis=0)
+            column = _column(of, group)
+            states[column] = np.where(over, "over", np.where(inside, "within", "undecided"))
+            counts.over[column] += int(over.sum())
+            counts.before[column] += int((before & over).sum())
+            whys = counts.why.setdefault(column, dict.fromkeys(why, 0))
+            for reason, n in why.items():
+                whys[reason] += n
+    counts.n_records += len(part.labels)
+    if counts.says_one_twice:
+        (name,) = measures.variables
+        counts.says_one_twice = _are_equal(measures, name, limited[name])
+    if (JOINT, "gain") in measures:
+        counts.largest_gain = max(counts.largest_gain, _largest_gain(measures))
+    table = pd.DataFrame(states, index=part.labels)
+    return table[_is_told(table)]
+
+
+def _is_told(table: pd.DataFrame) -> pd.Series[bool]:
+    return (table != "within").any(axis=1)
+
+
+def _says_one_twice(limited: Mapping[str, Criteria], variables: tuple[str, ...]) -> bool:
+    """Tell whether the limits on the one variable there is are those on all variables."""
+    if len(variables) > 1 or len(limited) == 1:
+        return False
+    one, two = limited[JOINT], limited[variables[0]]
+    return (one.groups, one.share) == (two.groups, two.share)
+
+
+def _are_equal(measures: RecordMeasures, name: str, limits: Criteria) -> bool:
+    """Tell whether what is limited of a variable are the numbers of all variables."""
+    return all(
         np.array_equal(measures[JOINT, one].value, measures[name, one].value, equal_nan=True)
-        for one in names
+        for group in limits.groups
+        for one in group
     )
-    return name if same and equal else None
 
 
 def _limits_by_part(criteria: Criteria, variables: tuple[str, ...]) -> dict[str, Criteria]:

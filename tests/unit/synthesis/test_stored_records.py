@@ -14,7 +14,7 @@ PEOPLE["age"] = RNG.integers(18, 90, N)
 PEOPLE["income"] = np.exp(RNG.normal(10.0 + 0.005 * PEOPLE["age"], 0.5))
 PEOPLE["visits"] = RNG.poisson(np.exp(0.3 + 0.01 * (PEOPLE["age"] - 50)))
 PEOPLE["insured"] = np.where(RNG.random(N) < 0.7, "yes", "no")
-PEOPLE["unused"] = RNG.normal(size=N)
+PEOPLE["unused"] = RNG.integers(0, 5, N)
 PLAN = [
     sr.Regression("log(income) ~ age + region"),
     sr.Regression("visits ~ age + log(income)", "poisson"),

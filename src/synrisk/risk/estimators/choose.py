@@ -12,7 +12,7 @@ from synrisk.risk.estimators.estimate import Estimate, Estimator, Request
 from synrisk.risk.estimators.exact import ExactEstimator
 from synrisk.risk.estimators.importance import ImportanceEstimator
 from synrisk.risk.estimators.stacked import StackedEstimator
-from synrisk.risk.guesses import Grid
+from synrisk.risk.guesses import Extent, Grid
 from synrisk.synthesis.fitted_model import Model
 from synrisk.synthesis.release import Released
 from synrisk.synthesis.synthesizer import Synthesizer
@@ -52,14 +52,19 @@ def prepare_all(
     estimators: Sequence[Estimator],
     draws: Sequence[Posterior],
     release: Sequence[Released],
-    grids: Sequence[Grid],
+    grids: Sequence[Grid | Extent],
     team: Workers,
     given_stacks: Sequence[Sequence[Posterior]] = (),
 ) -> tuple[Estimate, ...]:
     """Return each model's estimate.
 
-    `given_stacks` are draws made elsewhere, by dataset and model.
+    `grids` are the guesses of all records, or how far these go, and `given_stacks` draws made
+    elsewhere, by dataset and model.
     """
+    extents = [
+        Extent.of(one, regression) if isinstance(one, Grid) else one
+        for one, regression in zip(grids, synthesizer.plan.regressions, strict=True)
+    ]
     with team.open() as executor:
         return tuple(
             estimator.prepare(
@@ -68,7 +73,7 @@ def prepare_all(
                     k,
                     draws[k],
                     release,
-                    grids,
+                    extents,
                     executor,
                     [of_dataset[k] for of_dataset in given_stacks],
                 )

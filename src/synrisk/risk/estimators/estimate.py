@@ -22,7 +22,7 @@ from synrisk.core.likelihood import ModelBlock
 from synrisk.core.table_errors import ErrorSets, TableErrors, table_errors
 from synrisk.fitting.psis import LEAST_JUDGED
 from synrisk.models.posterior import Posterior
-from synrisk.risk.guesses import Grid
+from synrisk.risk.guesses import Extent
 from synrisk.synthesis.fitted_model import Model
 from synrisk.synthesis.release import Released
 from synrisk.synthesis.synthesizer import Synthesizer
@@ -146,8 +146,8 @@ class Request:
         The posterior draws to be used.
     release
         The synthetic datasets.
-    grids
-        The guesses, for each synthesized variable.
+    extents
+        How far the guesses go, for each synthesized variable.
     executor
         Maps over chunks of rows.
     given_stacks
@@ -158,7 +158,7 @@ class Request:
     position: int
     draws: Posterior
     release: Sequence[Released]
-    grids: Sequence[Grid]
+    extents: Sequence[Extent]
     executor: Executor
     given_stacks: Sequence[Posterior] = ()
 

@@ -90,7 +90,7 @@ def _reach(request: Request) -> Reach:
     """
     synthesizer, k = request.synthesizer, request.position
     regression = request.model.regression
-    own = request.grids[k].furthest(regression.on_model_scale)
+    own = request.extents[k].furthest_on_scale
     if not synthesizer.plan.parents(k):
         return Reach(own, _from_model(request))
     low, high = response_ends(regression, synthesizer.columns[regression.response])
@@ -111,8 +111,8 @@ def _from_model(request: Request) -> float:
     Where all records have one range of guesses; ∞ where that is not so, or the model not linear.
     """
     model, plan, k = request.model, request.synthesizer.plan, request.position
-    grids, parents = request.grids, plan.parents(k)
-    if any(grids[axis].log_widths is None for axis in (k, *parents)):
+    extents, parents = request.extents, plan.parents(k)
+    if not all(extents[axis].is_range for axis in (k, *parents)):
         return np.inf
     weight = np.exp(model.posterior.log_weights)
     means = weight @ model.posterior.coefficients[:, :, 0]
@@ -122,18 +122,18 @@ def _from_model(request: Request) -> float:
         if mentioned and (len(term.variables) > 1 or not term.is_product):
             return np.inf
         for p in mentioned:
-            ends = (grids[p].values.min(), grids[p].values.max())
+            ends = (extents[p].low, extents[p].high)
             truths = request.synthesizer.columns[plan.synthesized[p]]
             moving.append((float(means[first]), ends, truths))
         first += len(term.columns)
-    own = model.regression.on_model_scale(grids[k].values)
+    lowest, highest = extents[k].low_on_scale, extents[k].high_on_scale
     furthest, table = -np.inf, request.synthesizer.refits.table(model, None)
     for part in chunks(table.n_rows):
         low = high = table.part(part).matrix @ means
         for by, ends, truths in moving:
             moves = np.stack([by * (end - truths[part]) for end in ends])
             low, high = low + moves.min(axis=0), high + moves.max(axis=0)
-        furthest = max(furthest, float((own.max() - low).max()), float((high - own.min()).max()))
+        furthest = max(furthest, float((highest - low).max()), float((high - lowest).max()))
     return _SLACK * furthest
 
 
@@ -148,6 +148,6 @@ def _moved_by_parents(request: Request) -> float:
         if mentioned and (len(term.variables) > 1 or not term.is_product):
             return np.inf
         for p in mentioned:
-            total += abs(float(means[first])) * request.grids[p].furthest()
+            total += abs(float(means[first])) * request.extents[p].furthest
         first += len(term.columns)
     return total

@@ -12,6 +12,8 @@ from synrisk.base.errors import GuessError, counted, listed, nearest
 from synrisk.base.messages import place_of
 from synrisk.risk.guesses.additive import Additive
 from synrisk.risk.guesses.all_levels import AllLevels, Neighbourhood, WithinATenth
+from synrisk.risk.guesses.everybody import Everybody
+from synrisk.risk.guesses.extent import Extent
 from synrisk.risk.guesses.interval import Interval
 from synrisk.risk.guesses.relative import Relative
 from synrisk.risk.guesses.spaced import check_number
@@ -27,6 +29,8 @@ __all__ = [
     "EQUAL",
     "Additive",
     "AllLevels",
+    "Everybody",
+    "Extent",
     "Grid",
     "Guesses",
     "Interval",
@@ -104,6 +108,6 @@ def for_target(strategy: Guesses | int, target: Target) -> Guesses:
     if not np.isfinite(target.family.least):  # a continuous one, rounded
         return WithinATenth(n)
     every = target.family.all_values(target.variable)
-    if every is not None or len(target.observed) <= MOST_OBSERVED:
+    if every is not None or len(target.everybody.observed) <= MOST_OBSERVED:
         return AllLevels()
     return Neighbourhood(n)

@@ -45,7 +45,7 @@ class AllLevels(Guesses):
 
     def _levels(self, target: Target) -> FloatArray:
         every = target.family.all_values(target.variable)
-        return target.observed if every is None else every
+        return target.everybody.observed if every is None else every
 
 
 @dataclass(frozen=True)

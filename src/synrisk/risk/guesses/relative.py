@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from synrisk.base.errors import counted
 from synrisk.risk.guesses.spaced import Within, check_number, check_width, even_grid
 from synrisk.risk.guesses.strategy import Grid, Guesses, Target
 
@@ -47,12 +46,8 @@ class Relative(Guesses):
         zero = target.truth == 0
         scale = np.abs(target.truth)
         if zero.any():
-            scale[zero] = target.spread if target.spread > 0 else 1.0
-        note = (
-            f"For {counted(int(zero.sum()), 'record')} a percentage of {target.name} has no width; "
-            "the half-width is that percentage of its standard deviation."
-        )
-        return even_grid(
+            scale[zero] = target.everybody.spread or 1.0
+        grid = even_grid(
             "Relative",
             self.n,
             target.truth - self.below * scale,
@@ -60,5 +55,5 @@ class Relative(Guesses):
             target,
             Within.of(self.within),
             around_truth=True,
-            notes=(note,) if zero.any() else (),
         )
+        return replace(grid, n_zero=int(zero.sum()))

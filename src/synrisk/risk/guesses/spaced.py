@@ -11,7 +11,7 @@ from synrisk.base.arrays import FloatArray, as_float
 from synrisk.base.errors import GuessError, counted
 from synrisk.base.messages import either, place_of
 from synrisk.data.schema import Factor
-from synrisk.risk.guesses.strategy import Grid, Target, n_without_truth, replaced_note, with_truth
+from synrisk.risk.guesses.strategy import Grid, Target, n_without_truth, with_truth
 
 # Strategies, for messages.
 EVERY_LEVEL = either("AllLevels()", '"all levels"')
@@ -81,7 +81,6 @@ def even_grid(
     within: Within,
     *,
     around_truth: bool,
-    notes: tuple[str, ...] = (),
 ) -> Grid:
     """Lay `n` guesses from `low` to `high` of each record, inside `within`, with the truth."""
     if isinstance(target.variable, Factor) and target.is_whole:
@@ -117,9 +116,8 @@ def even_grid(
         truth = np.clip(nearest, 0, n - 1).astype(np.int64)
         n_replaced = 0 if around_truth else n_without_truth(values, truth, target)
         values[np.arange(len(values)), truth] = target.truth
-        notes += replaced_note(target.name, n_replaced)
         everywhere = np.ones(values.shape, dtype=bool)
-        return Grid(values, truth, everywhere, around_truth, notes, n_replaced)
+        return Grid(values, truth, everywhere, around_truth, (), n_replaced)
     fixed = target.family.on_grid(values)
     values, truth = with_truth(fixed, target)
     n_replaced = 0 if around_truth else n_without_truth(fixed, truth, target)
@@ -131,5 +129,4 @@ def even_grid(
     present &= ~same
     present[rows, truth] = True
     note = f"Guesses for {target.name} were rounded to {target.multiples}."
-    notes = (*notes, note, *replaced_note(target.name, n_replaced))
-    return Grid(values, truth, present, around_truth, notes, n_replaced)
+    return Grid(values, truth, present, around_truth, (note,), n_replaced)

@@ -16,6 +16,7 @@ from synrisk.base.messages import either
 from synrisk.data.schema import Variable
 from synrisk.models.families import Family
 from synrisk.models.plan import Regression
+from synrisk.risk.guesses.everybody import Everybody
 from synrisk.synthesis.release import FAR_AWAY
 
 _ROUNDING = 1e-12  # by which a distance at the tolerance may exceed it
@@ -32,7 +33,7 @@ class Target:
     truth
         The values of the evaluated records; codes for factors.
     everybody
-        Those of all confidential records.
+        What is to be known of those of all confidential records.
     rows
         The positions of the evaluated records among these.
     reach
@@ -49,29 +50,12 @@ class Target:
     variable: Variable
     regression: Regression
     truth: FloatArray
-    everybody: FloatArray
+    everybody: Everybody
     rows: IntArray
     reach: FloatArray
     n_variables: int = 1
     detail: float = 1.0
     room: int | None = None
-
-    @cached_property
-    def observed(self) -> FloatArray:
-        """Every value that occurs in the confidential data, sorted."""
-        return np.unique(self.everybody)
-
-    @cached_property
-    def spread(self) -> float:
-        """The standard deviation of the confidential values; 0 where it is no number."""
-        with np.errstate(over="ignore"):
-            spread = float(self.everybody.std(ddof=1)) if len(self.everybody) > 1 else 0.0
-        return spread if np.isfinite(spread) else 0.0
-
-    @property
-    def n_records(self) -> int:
-        """The number of confidential records."""
-        return len(self.everybody)
 
     @property
     def name(self) -> str:
@@ -100,7 +84,8 @@ class Grid:
     """Guesses for one variable: ``values[record, guess]``, the truth at ``values[i, truth[i]]``.
 
     Guesses that a record does not have are marked in `present`; the record's prior is zero there.
-    `n_replaced` counts the records whose truth took the place of a guess that was made without it.
+    `n_replaced` counts the records whose truth took the place of a guess that was made without it,
+    `n_zero` those of whose truth a percentage has no width.
     `of_observed` tells whether the guesses are what the confidential data hold.
     `tolerance` is how far from the truth a value still counts as learnt, ``(record,)``; None for
     the truth alone. `log_widths` are logs of what each guess stands for, on the model's scale,
@@ -127,6 +112,7 @@ class Grid:
     log_widths: FloatArray | None = None
     is_coarse: bool = False
     has_gap: bool = False
+    n_zero: int = 0
 
     @property
     def n_guesses(self) -> int:
@@ -225,17 +211,6 @@ def n_without_truth(values: FloatArray, truth: IntArray, target: Target) -> int:
     return int((values[np.arange(len(values)), truth] != target.truth).sum())
 
 
-def replaced_note(name: str, n_replaced: int) -> tuple[str, ...]:
-    """Say that fixed guesses hold the truth of records that they were made without."""
-    if not n_replaced:
-        return ()
-    note = (
-        f"The guesses for {name} were fixed without the truth, but for "
-        f"{counted(n_replaced, 'record')} the truth took the place of the nearest guess."
-    )
-    return (note,)
-
-
 def with_truth(values: FloatArray, target: Target) -> tuple[FloatArray, IntArray]:
     """Let the guess nearest to the truth give way to it; return the guesses and its index."""
     distance = np.abs(values - target.truth[:, None])
@@ -278,7 +253,7 @@ def checked(grid: Grid, target: Target) -> Grid:
     if not grid.is_complete:
         filled = np.where(present, filled, target.truth[:, None])
     with np.errstate(over="ignore"):
-        if np.abs(filled).max() > FAR_AWAY * np.abs(target.everybody).max() > 0.0:
+        if np.abs(filled).max() > FAR_AWAY * target.everybody.furthest > 0.0:
             raise GuessError(
                 f"Guesses for {target.name!r} go beyond {FAR_AWAY:.0e} times its largest value; "
                 "nothing can be computed there. Give a narrower range."

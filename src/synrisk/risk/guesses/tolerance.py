@@ -10,9 +10,9 @@ import numpy as np
 
 from synrisk.base.arrays import FloatArray
 from synrisk.base.errors import OptionError, got, listed, nearest
+from synrisk.risk.guesses.everybody import Everybody
 from synrisk.risk.guesses.spaced import is_real
 from synrisk.risk.guesses.strategy import Target
-from synrisk.synthesis.relations import spread
 
 _DEFAULT_SHARE = 0.1
 # Where a tenth of the truth is nearly a standard deviation or more (a year of birth, a logarithm, a
@@ -69,20 +69,18 @@ class Tolerance:
         """Return how far from each record's truth a value may be, in the variable's own units."""
         if not target.family.is_ordered or target.family.is_classification:
             return np.zeros(len(target.truth))
-        return self.reach(target.truth, target.everybody, target.spread, is_whole=target.is_whole)
+        return self.reach(target.truth, target.everybody, is_whole=target.is_whole)
 
-    def reach(
-        self, truth: FloatArray, everybody: FloatArray, sd: float, *, is_whole: bool
-    ) -> FloatArray:
-        """Return the same of numbers, given everybody's and their standard deviation."""
+    def reach(self, truth: FloatArray, everybody: Everybody, *, is_whole: bool) -> FloatArray:
+        """Return the same of numbers, given everybody's."""
         if self.sds is not None:
-            from_middle = self.share * np.abs(truth - float(np.median(everybody)))
-            return np.maximum(from_middle, self.sds * spread(everybody))
+            from_middle = self.share * np.abs(truth - everybody.median)
+            return np.maximum(from_middle, self.sds * everybody.steady_spread)
         reach = self.share * np.abs(truth)
         if self.width is not None:
             return np.maximum(reach, self.width)
-        if not is_whole and everybody.min() <= 0:
-            return np.maximum(reach, self.share * sd)
+        if not is_whole and everybody.smallest <= 0:
+            return np.maximum(reach, self.share * everybody.spread)
         return reach
 
     def words(self, family: Any) -> str:
@@ -115,14 +113,14 @@ class Tolerance:
 EQUAL = Tolerance(0.0)
 
 
-def near(values: FloatArray, *, is_whole: bool) -> Tolerance:
+def near(values: Everybody, *, is_whole: bool) -> Tolerance:
     """Return the tolerance of a range by default: a tenth of the truth, where that says anything.
 
     Whole numbers and what may be 0 or negative have it as it is.
     """
-    if not is_whole and values.min() > 0:
-        usual = _DEFAULT_SHARE * float(np.median(values))
-        if usual > _VACUOUS * spread(values):
+    if not is_whole and values.smallest > 0:
+        usual = _DEFAULT_SHARE * values.median
+        if usual > _VACUOUS * values.steady_spread:
             return Tolerance(_DEFAULT_SHARE, sds=_NEAR)
     return Tolerance()
 

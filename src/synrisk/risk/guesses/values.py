@@ -19,7 +19,6 @@ from synrisk.risk.guesses.strategy import (
     Guesses,
     Target,
     n_without_truth,
-    replaced_note,
     with_truth,
 )
 
@@ -57,8 +56,7 @@ class Values(Guesses):
             values, truth = with_truth(fixed, target)
             n_replaced = n_without_truth(fixed, truth, target)
             filled = np.where(present, values, target.truth[:, None])
-            notes = replaced_note(target.name, n_replaced)
-            return Grid(filled, truth, present, notes=notes, n_replaced=n_replaced)
+            return Grid(filled, truth, present, n_replaced=n_replaced)
         same = (table == target.truth[:, None]) & present
         n_absent = int((~same.any(axis=1)).sum())
         if n_absent:
@@ -77,7 +75,7 @@ class Values(Guesses):
             column = column.infer_objects()
         flat = target.variable.encode(column, f"Values for {target.name!r}", GuessError)
         codes = flat.astype(np.float64).reshape(listed.shape)
-        n_rows, n_records = len(target.truth), target.n_records
+        n_rows, n_records = len(target.truth), target.everybody.n_records
         if codes.ndim == 1:
             codes = np.broadcast_to(codes, (n_rows, len(codes)))
         elif len(codes) == n_records:

@@ -19,6 +19,7 @@ from synrisk.base.arrays import BoolArray, FloatArray, IntArray
 from synrisk.base.errors import GuessError, counted
 from synrisk.base.messages import place_of
 from synrisk.data.schema import Numeric, Variable
+from synrisk.risk.guesses.everybody import FEW_VALUES
 from synrisk.risk.guesses.spaced import Within, check_number, is_real
 from synrisk.risk.guesses.strategy import Grid, Guesses, Target
 
@@ -37,7 +38,7 @@ _COARSE_BLOCKS = 4.0  # times as many would be wanted: two standard deviations e
 # A continuous variable with so few values, each of several people, has no others: everybody else's
 # records say so.
 _NARROW = 1e-9  # of the range
-_FEW_VALUES, _PEOPLE_A_VALUE, _NEARLY_ALL = 50, 5, 0.9
+_PEOPLE_A_VALUE, _NEARLY_ALL = 5, 0.9
 
 
 @dataclass(frozen=True)
@@ -116,9 +117,12 @@ class Range(Guesses):
         """Return every value there is: all levels, or the few that a continuous variable takes."""
         if not target.family.is_continuous or self.n is not None:
             return target.family.all_values(target.variable)
-        values, n_people = np.unique(target.everybody, return_counts=True)
-        few = 2 <= len(values) <= min(_FEW_VALUES, target.n_records / _PEOPLE_A_VALUE)
-        of_several = n_people[n_people > 1].sum() >= _NEARLY_ALL * target.n_records
+        everybody = target.everybody
+        if not everybody.has_few_values:
+            return None
+        values, n_people = everybody.observed, everybody.n_people
+        few = 2 <= len(values) <= min(FEW_VALUES, everybody.n_records / _PEOPLE_A_VALUE)
+        of_several = n_people[n_people > 1].sum() >= _NEARLY_ALL * everybody.n_records
         return values if few and of_several else None
 
     def is_free(self, target: Target) -> bool:
@@ -167,8 +171,8 @@ class Range(Guesses):
                 )
             _refuse_outside(target, declared)
             return float(ends.min()), float(ends.max())
-        everybody = scale(target.everybody)
-        low, high = float(everybody.min()), float(everybody.max())
+        ends = scale(np.array([target.everybody.smallest, target.everybody.largest]))
+        low, high = float(ends.min()), float(ends.max())
         beyond = self.margin * (high - low) or 1.0
         return _reached(target, low, low - beyond), _reached(target, high, high + beyond)
 
@@ -228,7 +232,7 @@ class Range(Guesses):
             _refuse_outside(target, declared)
             low, high = declared
         else:
-            low, high = float(target.everybody.min()), float(target.everybody.max())
+            low, high = target.everybody.smallest, target.everybody.largest
             beyond = max(self.margin * (high - low), step)
             low, high = (low - beyond if not math.isfinite(least) else least), high + beyond
         low = max(low, least)
@@ -261,7 +265,7 @@ def _spacing(target: Target) -> tuple[Callable[..., FloatArray], Callable[..., F
 
 
 def _refuse_outside(target: Target, ends: tuple[float, float]) -> None:
-    n_outside = int(((target.everybody < ends[0]) | (target.everybody > ends[1])).sum())
+    n_outside = target.everybody.n_outside(*ends)
     if n_outside:
         raise GuessError(
             f"The range of {target.name!r}: "

@@ -1,0 +1,279 @@
+"""Attribute disclosure risk of many records: a result that lies in parts in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from synrisk.assessment.attribute_result import AttributeRisk
+from synrisk.base.arrays import IntArray
+from synrisk.base.errors import OptionError, ResourceError, counted
+from synrisk.base.workers import Workers, workers
+from synrisk.core.measures import JOINT, RecordMeasures
+from synrisk.core.summary import RiskArrays
+from synrisk.data.part_files import PartFolder
+from synrisk.risk import tables
+from synrisk.risk.diagnostics import ErrorsInShort, findings_of
+from synrisk.risk.doubts import Doubt, Suspicion, is_known, suspicions
+from synrisk.risk.estimators.estimate import Finding
+from synrisk.risk.evaluation import Evaluation
+from synrisk.risk.further_releases import further_releases
+from synrisk.risk.grid_size import physical_memory
+from synrisk.risk.parted_evaluation import PartedEvaluation
+from synrisk.risk.question import Question
+from synrisk.risk.release_checks import ReleaseChecks
+from synrisk.synthesis.release import Released
+from synrisk.verdict.criteria import Criteria
+from synrisk.verdict.verdict import Outlook, RecordPart
+
+if TYPE_CHECKING:
+    import pyarrow.dataset
+
+_COPIES = 3  # of the numbers that are read: as they are read, as they are given, and beside
+
+
+class PartedRisk(AttributeRisk):
+    """An `AttributeRisk` of more records than memory holds, in a folder of Parquet files.
+
+    Made by `attribute_risk` with ``out=FOLDER``; the same call again finds the parts and evaluates
+    nothing anew. ``verdict``, ``summary``, ``diagnostics``, ``joint`` and ``ranking`` are those of
+    `AttributeRisk`, read a part at a time. What needs all records at once (``report``, ``plot``,
+    ``marginal``, ``considered``, ``probability_within``, ``sensitivity``, ``to_dataset``, ``save``)
+    is refused.
+
+    Attributes
+    ----------
+    folder
+        Where the parts are; its owner alone can read it.
+    states
+        Of each part "new", "kept" from an earlier run, or why it was made anew.
+    """
+
+    folder: Path
+    states: tuple[str, ...]
+    _parted: PartedEvaluation
+    _release: Sequence[Released]
+    _with_errors: bool
+
+    @classmethod
+    def of(
+        cls,
+        folder: Path,
+        evaluation: PartedEvaluation,
+        release: Sequence[Released],
+        estimator: dict[str, str],
+        n_draws: dict[str, int],
+        notes: tuple[str, ...],
+        checks: ReleaseChecks | None,
+        states: Sequence[str],
+        fingerprints: tuple[str, ...],
+        *,
+        with_errors: bool,
+    ) -> PartedRisk:
+        """Return the result that lies in a folder."""
+        made = cls.__new__(cls)
+        template = evaluation.template
+        everybody = np.arange(template.synthesizer.n_records)
+        vars(made).update(
+            estimator=estimator,
+            n_datasets=len(release),
+            n_draws=n_draws,
+            _notes=notes,
+            release_check=checks,
+            _evaluation=template,
+            _labels=tables.labels_of(template.synthesizer, everybody, template.asked),
+            fingerprints=fingerprints,
+            folder=folder,
+            states=tuple(states),
+            _parted=evaluation,
+            _release=release,
+            _with_errors=with_errors,
+        )
+        return made
+
+    @property
+    def _result(self) -> RiskArrays:
+        raise self._refusal()
+
+    def _refusal(self) -> OptionError:
+        return OptionError(
+            f"This needs all records at once, and they lie in parts in {self.folder}. Read them "
+            "a part at a time (risk.parts(), risk.table), or evaluate some of them (records=)."
+        )
+
+    # -- the parts ---------------------------------------------------------------------------------
+    @property
+    def _paths(self) -> list[Path]:
+        return [PartFolder(self.folder).part(k) for k in range(len(self.states))]
+
+    @property
+    def table(self) -> pyarrow.dataset.Dataset:
+        """The records as a dataset of pyarrow, which reads what it is asked for.
+
+        Columns are those of ``records``, with the label as ``record`` and, for each variable V,
+        ``is_best_V``: whether the truth is the one most probable guess.
+        """
+        import pyarrow.dataset as ds
+
+        return ds.dataset([str(path) for path in self._paths], format="parquet")
+
+    def parts(self, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
+        """Yield the records, or some of their columns, a part at a time."""
+        for positions, path in zip(self._parted.parts, self._paths, strict=True):
+            part = pd.read_parquet(path, columns=None if columns is None else list(columns))
+            part.index = self._labels.records[positions]
+            yield part
+
+    @property
+    def records(self) -> pd.DataFrame:
+        """All records as one table, as those of an `AttributeRisk`; refused where it is too large.
+
+        `table` and `parts` read some columns, or a part at a time.
+        """
+        columns = [name for name in self.table.schema.names if name not in self._beside]
+        n_bytes = _COPIES * 8 * len(columns) * len(self._labels.records)
+        if n_bytes > physical_memory():
+            raise ResourceError(
+                f"The table of {counted(len(self._labels.records), 'record')} takes about "
+                f"{n_bytes / 2**30:,.0f} GiB. Read it a part at a time (risk.parts(), risk.table)."
+            )
+        return pd.concat(self.parts(columns))
+
+    @property
+    def _beside(self) -> set[str]:
+        return {"record", *(f"is_best_{name}" for name in self._labels.names)}
+
+    # -- what is summed up -------------------------------------------------------------------------
+    def _summary_table(self, groups: pd.Series[Any] | None) -> pd.DataFrame:
+        return tables.summary_of(self._columns_of_summary(), groups)
+
+    def _columns_of_summary(self) -> Iterator[tuple[str, pd.DataFrame]]:
+        """Yield what a summary is made of: four columns of all records at a time."""
+        wanted = ["probability", "prior", "rank"]
+        joint = pd.concat(self.parts(wanted), ignore_index=True)
+        rank = joint.pop("rank")
+        yield JOINT, joint.assign(is_best=np.where(rank.isna(), np.nan, rank == 1), abs_diff=np.nan)
+        for name in self._labels.names:
+            kinds = ["probability", "prior", "is_best", "abs_diff"]
+            own = pd.concat(self.parts([f"{k}_{name}" for k in kinds]), ignore_index=True)
+            yield name, own.set_axis(kinds, axis=1)
+
+    @property
+    def _positions(self) -> IntArray:
+        return np.arange(len(self._labels.records))
+
+    # -- what is judged ----------------------------------------------------------------------------
+    @cached_property
+    def _suspicions(self) -> tuple[Suspicion, ...]:
+        names = [f"before_{name}" for name in self._labels.names]
+        n_known = np.zeros(len(names))
+        for part in self.parts(names):
+            n_known += [is_known(part[name].to_numpy()).sum() for name in names]
+        shares = dict(zip(self._evaluation.axes, n_known / len(self._labels.records), strict=True))
+        return suspicions(self.synthesizer, self._release, self._parted.extents, shares)
+
+    def _doubts_of(self, positions: IntArray, part: pd.DataFrame) -> tuple[Doubt, ...]:
+        return tuple(
+            one.about(positions, part[f"before_{one.variable}"].to_numpy())
+            for one in self._suspicions
+        )
+
+    @property
+    def doubts(self) -> tuple[Doubt, ...]:
+        """Why the risk of some records is not known, whatever their numbers say."""
+        names = [f"before_{name}" for name in self._labels.names]
+        found = [
+            self._doubts_of(positions, part)
+            for positions, part in zip(self._parted.parts, self.parts(names), strict=True)
+        ]
+        whole = [
+            Doubt(one.variable, one.why, one.what_to_do, np.concatenate([d.records for d in same]))
+            for one, *others in zip(*found, strict=True)
+            for same in [(one, *others)]
+        ]
+        return tuple(doubt for doubt in whole if doubt.records.any())
+
+    def _parts(self) -> Iterable[RecordPart]:
+        names = self._labels.names
+        for positions, part in zip(self._parted.parts, self.parts(), strict=True):
+            measures = tables.measures_of_table(part, names)
+            yield RecordPart(measures, part.index, self._doubts_of(positions, part))
+
+    @property
+    def shaky(self) -> list[Finding]:
+        """What `diagnostics` lists."""
+        return self._findings()
+
+    def _findings(self) -> list[Finding]:
+        errors = None
+        if self._with_errors:
+            names = () if self.is_joint else self._labels.names
+            for part in self.parts():
+                own = ErrorsInShort.of_table(part, names)
+                errors = own if errors is None else errors.and_of(own)
+        doubts = [doubt.finding() for doubt in self.doubts]
+        return findings_of(self._evaluation, errors, self.release_check, doubts)
+
+    # -- what is evaluated again -------------------------------------------------------------------
+    def _outlook(self, criteria: Criteria, evaluation: PartedEvaluation, team: Workers) -> Outlook:
+        def measured() -> Iterator[RecordMeasures]:
+            for one, result in evaluation.run(team):
+                labels = tables.labels_of(self.synthesizer, one.positions, one.asked)
+                yield tables.record_measures(result, one.asked_grids, labels)
+
+        return Outlook.of(criteria, measured())
+
+    def _remembered(self, what: str, criteria: Criteria) -> dict[Any, Any]:
+        found: dict[Any, Any] = vars(self).setdefault("_outlooks", {})
+        own: dict[Any, Any] = found.setdefault((what, repr(criteria.to_json())), {})
+        return own
+
+    def _at_other_tolerances(self, criteria: Criteria) -> dict[str, RecordMeasures | Outlook]:
+        question: Question = self._parted.question
+        if not question.is_of_ranges:
+            return {}
+        known = self._remembered("tolerances", criteria)
+        with workers(None).shared() as team:
+            for name, factor in (("half", 0.5), ("twice", 2.0)):
+                if name not in known:
+                    other = self._parted.under(question.within(factor))
+                    known[name] = self._outlook(criteria, other, team)
+        return known
+
+    def _at_further(self, criteria: Criteria, n_releases: int) -> list[RecordMeasures | Outlook]:
+        if self._evaluation.paired is not None:
+            return []
+        known = self._remembered(f"{n_releases} releases", criteria)
+        if not known:
+            with workers(None).shared() as team:
+                others = further_releases(
+                    self._evaluation, self._parted.extents, self.fingerprints, n_releases, team
+                )
+                for number, template in enumerate(others):
+                    known[number] = self._outlook(criteria, self._parted.by(template), team)
+        return list(known.values())
+
+    def _alone(self, record: Hashable) -> Evaluation:
+        return self._parted.of(np.array([self._row(record)]))
+
+    def joint(self, record: Hashable) -> xr.DataArray:
+        """Return one record's posterior over all its guesses, worked out anew."""
+        one = self._alone(record)
+        return tables.joint_array(self._log_joint_of(one, 0), 0, one.asked_grids, self._labels)
+
+    def ranking(self, record: Hashable) -> pd.DataFrame:
+        """Return every guess of one record with its probability, prior and rank, best first."""
+        one = self._alone(record)
+        logs = self._log_joint_of(one, 0), one.log_prior(0)
+        return tables.ranking_table(*logs, 0, one.asked_grids, self._labels)
+
+    def considered(self, variable: str) -> pd.DataFrame | None:
+        """Refuse: it is of all records at once."""
+        del variable
+        raise self._refusal()

@@ -1,0 +1,178 @@
+"""A folder of numbered Parquet parts, each whole or not there, that a later run goes on with.
+
+Beside each part stands what it was made from and its digest, written after it: a part without that,
+or of another digest, is none. Once all parts are there a list of them is written last. One run at a
+time has the folder; what it writes its owner alone can read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from synrisk.base.errors import FileError
+from synrisk.data.output_files import (
+    as_path,
+    left_behind,
+    sha256,
+    try_to_lock,
+    write_whole,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CONTENTS = "parts.json"
+_FORMAT = 1
+_PART = re.compile(r"part-(\d{6})\.(?:parquet|json)")
+_LARGEST_NOTE = 1 << 20  # bytes beside a part
+
+
+@dataclass(frozen=True)
+class PartFolder:
+    """A folder of parts.
+
+    Attributes
+    ----------
+    path
+        Where it is.
+    """
+
+    path: Path
+
+    @classmethod
+    @contextlib.contextmanager
+    def opened(cls, path: str | os.PathLike[str]) -> Iterator[PartFolder]:
+        """Yield the folder, made where it is not there, for this run alone."""
+        folder = cls(as_path(path))
+        folder._make()
+        number = os.open(folder.path, os.O_RDONLY)
+        try:
+            if try_to_lock(number) is False:
+                raise FileError(f"Another run writes to {folder.path}; wait until it ends.")
+            yield folder
+        finally:
+            os.close(number)
+
+    def _make(self) -> None:
+        problem = ""
+        try:
+            self.path.mkdir(mode=0o700, exist_ok=True)
+            others = [one.name for one in self.path.iterdir() if not _is_ours(one)]
+            if others:
+                problem = (
+                    "it holds other files than parts of a risk. Give a new folder, or one that "
+                    "an earlier run wrote"
+                )
+            for one in left_behind(self.path):
+                if one.is_file() and not one.is_symlink():
+                    one.unlink()
+        except OSError as error:
+            problem = error.strerror or type(error).__name__
+        if problem:
+            raise FileError(f"Parts cannot be written to {self.path}: {problem}.")
+
+    def part(self, number: int) -> Path:
+        """Return where a part is."""
+        return self.path / f"part-{number:06d}.parquet"
+
+    def begin(self, made_from: list[dict[str, Any]]) -> list[str]:
+        """Remove what does not fit, and return for each part how it is.
+
+        Parameters
+        ----------
+        made_from
+            For each part, in order, by what it is known again.
+
+        Returns
+        -------
+        list
+            ``"kept"`` for a part that is there; else why it is to be made: ``"new"``, ``"not
+            whole"``, or what has changed.
+        """
+        states = [self._state(number, wanted) for number, wanted in enumerate(made_from)]
+        kept = {number for number, state in enumerate(states) if state == "kept"}
+        if len(kept) < len(states) or self._n_listed() != len(states):
+            self._remove(self.path / CONTENTS)
+        for path in sorted(self.path.iterdir()):
+            found = _PART.fullmatch(path.name)
+            if found and int(found[1]) not in kept:
+                self._remove(path)
+        return states
+
+    def _state(self, number: int, wanted: Mapping[str, Any]) -> str:
+        path, note = self.part(number), self._note(number)
+        if note is None:
+            return "not whole" if path.exists() else "new"
+        made_from = note["made_from"]
+        if made_from != dict(wanted):
+            found = made_from if isinstance(made_from, dict) else {}
+            changed = (f"other {key}" for key in wanted if found.get(key) != wanted[key])
+            return next(changed, "not whole")
+        with contextlib.suppress(OSError):
+            if sha256(path) == note["sha256"]:
+                return "kept"
+        return "not whole"
+
+    def _note(self, number: int) -> dict[str, Any] | None:
+        note = _read_json(self.part(number).with_suffix(".json"))
+        if note is None or note.get("format") != _FORMAT:
+            return None
+        return note if {"made_from", "sha256"} <= set(note) else None
+
+    def _n_listed(self) -> int | None:
+        contents = _read_json(self.path / CONTENTS)
+        return None if contents is None else contents.get("n_parts")
+
+    def _remove(self, path: Path) -> None:
+        problem = ""
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            problem = error.strerror or type(error).__name__
+        if problem:
+            raise FileError(f"{path} cannot be removed: {problem}.")
+
+    def write(self, number: int, table: pa.Table, made_from: Mapping[str, Any]) -> None:
+        """Write a part, then what it was made from."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        path, content = self.part(number), pa.BufferOutputStream()
+        pq.write_table(table, content)
+        write_whole(path, content.getvalue().to_pybytes(), owner_only=True)
+        note = {
+            "format": _FORMAT,
+            "n_records": table.num_rows,
+            "made_from": dict(made_from),
+            "sha256": sha256(path),
+        }
+        self._write_json(path.with_suffix(".json"), note)
+
+    def end(self, n_parts: int) -> None:
+        """List the parts: all are there."""
+        self._write_json(self.path / CONTENTS, {"format": _FORMAT, "n_parts": n_parts})
+
+    @staticmethod
+    def _write_json(path: Path, content: Mapping[str, Any]) -> None:
+        write_whole(path, json.dumps(content, indent=1).encode(), owner_only=True)
+
+
+def _is_ours(path: Path) -> bool:
+    named = _PART.fullmatch(path.name) or path.name == CONTENTS
+    return bool(named) or path.name.startswith(".synrisk-")
+
+
+def _read_json(path: Path) -> dict[str, Any] | None:
+    """Return what a small file holds; None where it is not there or damaged."""
+    with contextlib.suppress(OSError, ValueError, RecursionError):
+        if path.is_file() and path.stat().st_size <= _LARGEST_NOTE:
+            found = json.loads(path.read_text(encoding="utf-8"))
+            return found if isinstance(found, dict) else None
+    return None

@@ -1,0 +1,94 @@
+"""An evaluation of more records than memory holds the guesses of: one part of them at a time.
+
+A record's numbers do not depend on the records that it is evaluated with, so parts of any size give
+the same. What an estimator asks of the guesses of all records is added up over parts first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from synrisk.base.arrays import IntArray
+from synrisk.base.chunks import ROWS
+from synrisk.base.workers import Workers
+from synrisk.core.summary import RiskArrays
+from synrisk.risk.evaluation import Evaluation
+from synrisk.risk.guesses import Extent
+from synrisk.risk.question import Question
+from synrisk.synthesis.synthesizer import Synthesizer
+
+_MOST_CHUNKS = 64  # of a part
+_MOST_BYTES = 1 << 28  # of the guesses of a part, with what is made of them
+_COPIES = 6  # of these: values, what they stand for, posteriors
+
+
+def rows_of_part(n_guesses: int) -> int:
+    """Return how many records make a part where each has so many guesses, of all variables."""
+    n_chunks = _MOST_BYTES // (_COPIES * 8 * ROWS * n_guesses)
+    return ROWS * min(max(n_chunks, 1), _MOST_CHUNKS)
+
+
+def parts_of(n_records: int, n_rows: int) -> list[IntArray]:
+    """Return the positions of the records of each part."""
+    first_of_each = range(0, n_records, n_rows)
+    return [np.arange(first, min(first + n_rows, n_records)) for first in first_of_each]
+
+
+def extents_of(
+    question: Question, synthesizer: Synthesizer, parts: Sequence[IntArray], n_datasets: int
+) -> tuple[Extent, ...]:
+    """Return how far the guesses of all records go, for each variable."""
+    whole: list[Extent] = []
+    for positions in parts:
+        grids = question.grids(synthesizer, positions, n_datasets)
+        own = list(map(Extent.of, grids, synthesizer.plan.regressions))
+        whole = [one.and_of(two) for one, two in zip(whole, own, strict=True)] if whole else own
+    return tuple(whole)
+
+
+@dataclass(frozen=True, repr=False)
+class PartedEvaluation:
+    """Everything needed to evaluate any part of the records.
+
+    Attributes
+    ----------
+    template
+        That of one record; those of others differ in positions and guesses.
+    question
+        What is asked.
+    n_datasets
+        Of the release.
+    extents
+        How far the guesses of all records go, for each variable.
+    parts
+        The positions of the records of each part.
+    """
+
+    template: Evaluation
+    question: Question
+    n_datasets: int
+    extents: tuple[Extent, ...]
+    parts: tuple[IntArray, ...]
+
+    def of(self, positions: IntArray) -> Evaluation:
+        """Return the evaluation of some records, their guesses laid out."""
+        grids = self.question.grids(self.template.synthesizer, positions, self.n_datasets)
+        own = replace(self.template, grids=grids, positions=positions)
+        return replace(own, prior=self.question.prior, question=self.question)
+
+    def under(self, question: Question) -> PartedEvaluation:
+        """Return that of another question; how far guesses go stays as it is."""
+        return replace(self, question=question)
+
+    def by(self, template: Evaluation) -> PartedEvaluation:
+        """Return that of another release, of which there is an evaluation of one record."""
+        return replace(self, template=template)
+
+    def run(self, team: Workers) -> Iterator[tuple[Evaluation, RiskArrays]]:
+        """Evaluate one part after the other, without errors; nothing is kept."""
+        for positions in self.parts:
+            evaluation = self.of(positions)
+            yield evaluation, evaluation.run(team, keep_joint=False, with_errors=False)
