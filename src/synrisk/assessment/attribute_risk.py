@@ -181,6 +181,11 @@ def attribute_risk(
     )
     if out is not None:
         refuse_for_parts(asked, records)
+    elif synthesizer.confidential.is_stored and records is None:
+        raise OptionError(
+            "The confidential data were read in parts, and so is their risk evaluated: name a "
+            "folder, out='…', or some records."
+        )
     team_of = workers(executor)
     with bar(progress, "Reading the release", 1):
         read = _read(asked, synthetic, stacked, n_draws)
@@ -297,7 +302,8 @@ def _read(asked: Asked, synthetic: Any, stacked: Any, n_draws: int | None) -> Re
     """Read the release, and refuse it where it gives values away."""
     synthesizer = asked.synthesizer
     release = read_release(synthesizer.confidential, synthetic)
-    near = refuse_leaks(synthesizer.confidential, release, synthesizer.memory)
+    sampled = [dataset.sample for dataset in release]
+    near = refuse_leaks(synthesizer.confidential.sample, sampled, synthesizer.memory)
     given_stacks = () if stacked is None else _stacks(synthesizer, stacked, len(release), n_draws)
     return Read(release, given_stacks, near)
 

@@ -205,12 +205,15 @@ def _table(evaluation: Evaluation, result: RiskArrays) -> Any:
 
 
 def _checks(asked: Asked, read: Read, team: Workers, progress: bool | None) -> ReleaseChecks | None:
-    """Check the release where the records are in memory; else nothing is known of it: None."""
-    columns = asked.synthesizer.columns.values()
-    if all(isinstance(column, np.ndarray) for column in columns):
-        with bar(progress, "Checking the release", 1), team.open() as opened:
-            return check_release(asked.synthesizer, read.release, opened, read.near)
-    return None
+    """Check the release where all records are in memory; else nothing is known of it: None."""
+    synthesizer = asked.synthesizer
+    if synthesizer.confidential.step > 1 or any(
+        len(one.sample.kept) < len(one.kept) for one in read.release
+    ):
+        return None
+    with bar(progress, "Checking the release", 1), team.open() as opened:
+        sampled = [dataset.sample for dataset in read.release]
+        return check_release(synthesizer.sample, sampled, opened, read.near)
 
 
 def _tell(states: Sequence[str]) -> None:

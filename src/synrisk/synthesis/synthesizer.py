@@ -521,6 +521,18 @@ class Synthesizer:
         return cls(confidential, models_from_contents(meta["models"], arrays, confidential))
 
     @property
+    def sample(self) -> Synthesizer:
+        """The models with the records that are in memory: all, unless they are stored."""
+        confidential = self.confidential.sample
+        if confidential is self.confidential:
+            return self
+        models = (
+            replace(model, record_weights=confidential.record_weights(model.regression))
+            for model in self.models
+        )
+        return Synthesizer(confidential, tuple(models))
+
+    @property
     def plan(self) -> Plan:
         """The regressions in synthesis order."""
         return self.confidential.plan
