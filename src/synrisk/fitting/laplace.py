@@ -38,6 +38,7 @@ _SKEWED = 1.5
 _MOST_DOUBLINGS = 24
 _LEAST_STRETCH = 0.25
 _RESOLUTION = 0.01  # of the log posterior
+_SECOND_DERIVATIVES = 1 << 24  # at once: 128 MB; a chunk of 64 linear predictors
 _ROWS_DRAWN = 20_000  # for an information that is expected
 _CHUNKS_DRAWN = 64  # at a time
 
@@ -167,7 +168,20 @@ def _derivatives(
     family: Family, coefficients: FloatArray, auxiliary: FloatArray, chunk: Chunk
 ) -> tuple[FloatArray, FloatArray]:
     """Return the gradient and the Hessian of a chunk's log likelihood."""
-    rows = chunk.read()
+    rows, n_parameters = chunk.read(), coefficients.size + len(auxiliary)
+    gradient, hessian = np.zeros(n_parameters), np.zeros((n_parameters, n_parameters))
+    # Of a response of hundreds of levels the second derivatives of a whole chunk are gigabytes.
+    n_at_once = max(1, _SECOND_DERIVATIVES // (coefficients.shape[1] + len(auxiliary)) ** 2)
+    for first in range(0, len(rows.y), n_at_once):
+        some = rows.part(slice(first, first + n_at_once))
+        of_some = _derivatives_of(family, coefficients, auxiliary, some)
+        gradient, hessian = gradient + of_some[0], hessian + of_some[1]
+    return gradient, hessian
+
+
+def _derivatives_of(
+    family: Family, coefficients: FloatArray, auxiliary: FloatArray, rows: Rows
+) -> tuple[FloatArray, FloatArray]:
     n_columns, n_predictors = coefficients.shape
     last, n_auxiliary = coefficients.size, len(auxiliary)
     ones = [slice(q * n_columns, (q + 1) * n_columns) for q in range(n_predictors)]

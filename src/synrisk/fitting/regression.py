@@ -49,7 +49,7 @@ _ROUNDING = 1e-13
 _LEAST_PLACED = 2  # values for a prior to be scaled by
 _DRAWS_A_PARAMETER = 20  # for the covariance of draws to be known
 _MOST_COEFFICIENTS = 1000  # of a model: minutes
-_MOST_BYTES = 4 << 30
+_MOST_DERIVATIVES = 2_000_000_000  # by rows: minutes
 _JUDGED_DRAWS = 1000  # where fewer are asked for than can be judged
 _GIVEN_DRAWS = either("Synthesizer.from_draws", '[[model]] draws = "draws.csv"')
 _OWN_PRIOR = either("Regression(..., prior='conjugate')", '[[model]] prior = "conjugate"')
@@ -147,17 +147,17 @@ class Refit:
 
 
 def refuse_too_large(what: str, n_rows: int, n_columns: int, n_predictors: int) -> None:
-    """Raise where a fit would take hours, or more memory than machines have.
+    """Raise where a fit would take hours.
 
     `n_columns` is that of the design, or the least that it has before it is made.
     """
     n_coefficients = n_columns * n_predictors
-    n_bytes = 8 * n_rows * n_predictors**2  # of second derivatives, row by row
-    if n_coefficients > _MOST_COEFFICIENTS or n_bytes > _MOST_BYTES:
+    n_derivatives = n_rows * n_predictors**2  # second ones, row by row
+    if n_coefficients > _MOST_COEFFICIENTS or n_derivatives > _MOST_DERIVATIVES:
         raise FitError(
             f"{what}: {n_coefficients:,} coefficients and {n_rows:,} records are too many: at most "
-            f"{_MOST_COEFFICIENTS:,} coefficients, and second derivatives of at most "
-            f"{_MOST_BYTES >> 30} GiB (here {n_bytes / 2**30:.1f}). Merge rare levels of the "
+            f"{_MOST_COEFFICIENTS:,} coefficients, and {_MOST_DERIVATIVES:,} records times the "
+            f"square of a response's levels (here {n_derivatives:,}). Merge rare levels of the "
             "response or of a predictor, or leave it out."
         )
 

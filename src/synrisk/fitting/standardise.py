@@ -50,10 +50,13 @@ class Rows:
         """Return the rows, which are there."""
         return self
 
+    def part(self, rows: slice) -> Rows:
+        """Return some of the rows."""
+        return Rows(self.matrix[rows], self.y[rows], self.omega[rows])
+
     def chunks(self) -> Iterator[Rows]:
         """Yield the rows in fixed chunks."""
-        for part in chunks(len(self.y)):
-            yield Rows(self.matrix[part], self.y[part], self.omega[part])
+        return map(self.part, chunks(len(self.y)))
 
 
 class Chunk(Protocol):
