@@ -31,7 +31,7 @@ from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.base.errors import OptionError
 from synrisk.base.seeds import stream
 from synrisk.base.workers import Executor
-from synrisk.fitting import Fit, Table
+from synrisk.fitting import ArrayTable, Fit, Table
 from synrisk.fitting.frozen import common_numbers
 from synrisk.models.posterior import Posterior
 from synrisk.synthesis.fitted_model import Model
@@ -60,10 +60,11 @@ def tables_of(
     weight
         Of each row.
     """
-    tables = []
+    tables: list[Table] = []
     for dataset in release:
         matrix = synthesizer.refits.design(model, dataset)
-        tables.append((matrix, dataset.columns[model.response], np.full(len(matrix), weight)))
+        omega = np.full(len(matrix), weight)
+        tables.append(ArrayTable(matrix, dataset.columns[model.response], omega))
     return tables
 
 

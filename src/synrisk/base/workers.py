@@ -10,10 +10,11 @@ from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, 
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
+from multiprocessing.pool import Pool, ThreadPool
 from threading import get_ident
 from typing import Any, Protocol, TypeVar
 
-from synrisk.base.errors import OptionError
+from synrisk.base.errors import OptionError, SynriskError
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -94,17 +95,32 @@ class _Foreign:
 
     def map(self, function: Callable[[_T], _R], items: Iterable[_T], /) -> Iterator[_R]:
         """Apply `function` to each item."""
-        given = list(items)
-        results = self.own.map(function, given)
-        collected = list(results) if isinstance(results, Iterable) else []
+        given, problem = list(items), ""
+        try:
+            collected = self._collected(function, given)
+        except (SynriskError, MemoryError):
+            raise
+        except Exception as error:  # not chained: a task that cannot be sent may be shown
+            problem = type(error).__name__
+        if problem:
+            raise OptionError(
+                f"executor: its map failed with {problem}. It must be open, and work in threads of "
+                "this process or send functions that are defined in others; executor='threads' "
+                "does."
+            )
         if len(collected) != len(given):
             raise OptionError(
                 f"executor: its map gave {len(collected):,} results for {len(given):,} pieces of "
                 "work."
             )
+        return iter(collected)
+
+    def _collected(self, function: Callable[[_T], _R], given: list[_T]) -> list[_R]:
+        results = self.own.map(function, given)
+        collected = list(results) if isinstance(results, Iterable) else []
         # A client of Dask gives promises in place of results.
         promised = [one for one in collected if callable(getattr(one, "result", None))]
-        return iter(one.result() for one in promised) if promised else iter(collected)
+        return [one.result() for one in promised] if promised else collected
 
 
 @dataclass(frozen=True)
@@ -135,7 +151,8 @@ def workers(spec: Any) -> Workers:
         return Workers(1, lambda: nullcontext(Serial()))
     if isinstance(spec, numbers.Integral) and not isinstance(spec, bool) and int(spec) >= 1:
         return _threads(int(spec))
-    if isinstance(spec, ProcessPoolExecutor):
+    in_threads = isinstance(spec, ThreadPool)  # which is a Pool by its class
+    if isinstance(spec, ProcessPoolExecutor | Pool) and not in_threads:
         raise OptionError(
             "executor: processes would need their own copy of the data; use threads, which the "
             "kernels let run at once."

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from synrisk.base.arrays import BoolArray, FloatArray, IntArray
+from synrisk.base.arrays import BoolArray, FloatArray, IntArray, as_float
 from synrisk.base.errors import (
     DataError,
     FileError,
@@ -569,7 +569,7 @@ def is_range(declared: object) -> bool:
 
 def _check_range(name: str, declared: Any, values: pd.Series[Any]) -> None:
     """Raise if a declared range is none, or does not hold the column's values."""
-    low, high = map(float, declared)
+    low, high = map(as_float, declared)
     if not -np.inf < low < high < np.inf:
         raise OptionError(
             f"{setting('types', of=name)}: a range is two finite numbers, low < high."

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -25,8 +25,9 @@ from synrisk.fitting.normal_prior import GaussianPosterior
 from synrisk.fitting.nuts import nuts
 from synrisk.fitting.prior_scales import Scales
 from synrisk.fitting.sigma_quadrature import Furthest, KnownGivenSigma, Reach, quadrature
-from synrisk.fitting.standardise import Rows, Standardisation, all_chunks
+from synrisk.fitting.standardise import Chunk, Chunks, Standardisation
 from synrisk.fitting.sufficient_statistics import Sums
+from synrisk.fitting.table import Table
 from synrisk.models.families import Family
 from synrisk.models.plan import Regression
 from synrisk.models.posterior import Posterior
@@ -34,8 +35,6 @@ from synrisk.models.priors import Conjugate, Exponential, Normal
 
 Engine: TypeAlias = Literal["exact", "laplace", "nuts"]
 Priors: TypeAlias = tuple[Normal | Exponential, ...] | Conjugate
-# The design of rows, their response on its own scale, and their weights.
-Table: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 
 _CERTAIN = math.log(0.5)  # a class more probable than all others together
 _MANY_ROWS = 50_000
@@ -78,18 +77,17 @@ class FrozenRegression:
         """The number of design columns."""
         return len(self.standardisation.spread)
 
-    def rows(self, tables: Sequence[Table]) -> list[Rows]:
-        """Return the rows of tables, standardised, in chunks."""
-        return all_chunks(
-            [
-                Rows(self.standardisation.apply(matrix), self.regression.on_model_scale(y), omega)
-                for matrix, y, omega in tables
-            ]
-        )
+    def rows(self, tables: Sequence[Table]) -> list[Chunk]:
+        """Return the rows of tables, standardised, in chunks, one table after the other."""
+        return [
+            chunk
+            for table in tables
+            for chunk in table.chunks(self.regression, self.standardisation)
+        ]
 
     def fitted(
         self,
-        rows: Sequence[Rows],
+        rows: Chunks,
         numbers: CommonNumbers,
         judged: CommonNumbers,
         executor: Executor,
@@ -106,7 +104,7 @@ class FrozenRegression:
             return self.known_given_sigma(sums).draw(numbers)
         problem = self.problem(rows, executor)
         if self.engine == "nuts":
-            n_rows = sum(len(part.y) for part in rows)
+            n_rows = sum(part.n_rows for part in rows)
             return nuts(problem, self.start(), len(numbers.u), _nuts_seed(numbers, n_rows))
         fitted = laplace(problem, self.start(), numbers, judged, adapted=adapted)
         if self.family.exact:  # k̂ does not see a second mode or a tail that was missed
@@ -115,7 +113,7 @@ class FrozenRegression:
             fitted = replace(fitted, reliable=fitted.reliable and exact.agrees(fitted))
         return fitted
 
-    def problem(self, rows: Sequence[Rows], executor: Executor) -> Problem:
+    def problem(self, rows: Chunks, executor: Executor) -> Problem:
         """Return the posterior given rows, under normal priors."""
         prior, what = self._prior, self.regression.title
         if isinstance(prior, ConjugatePrior):
@@ -135,7 +133,7 @@ class FrozenRegression:
     def sums(self, tables: Sequence[Table], executor: Executor) -> Sums:
         """Return what an exact posterior takes from the rows of tables."""
         rows = self.rows(tables)
-        return Sums.of(rows, self._prior.mean, _worth_of(rows, executor))
+        return Sums.of(rows, self._prior.mean, worth_of(rows, executor))
 
     def known_given_sigma(self, sums: Sums) -> GaussianPosterior | ConjugatePosterior:
         """Return the exact posterior given sums over rows: coefficients are normal given sigma."""
@@ -149,7 +147,7 @@ class FrozenRegression:
     ) -> Furthest:
         """Return how far records lie from an exact posterior that was given them in `sums`."""
         rows = self.rows([records])
-        return Furthest.of(known, sums, rows, _worth_of(rows, executor))
+        return Furthest.of(known, sums, rows, worth_of(rows, executor))
 
     def nodes(self, known: KnownGivenSigma, sums: Sums, furthest: Furthest, reach: Reach) -> Nodes:
         """Return an exact posterior as a sum over nodes of sigma.
@@ -202,18 +200,12 @@ class FrozenRegression:
         means = [own.default_mean(self.scales.spread) for own in self.family.auxiliary]
         return np.concatenate([start.ravel(), np.array([math.log(mean) for mean in means])])
 
-    def settles_all(self, mode: FloatArray, rows: Sequence[Rows]) -> bool:
+    def settles_all(self, mode: FloatArray, rows: Chunks) -> bool:
         """Tell whether the coefficients at the mode part the classes without an error."""
         n = self.n_columns * self.n_predictors
         coefficients = mode[:n].reshape(self.n_predictors, self.n_columns).T
         auxiliary = np.exp(mode[n:])
-
-        def in_part(part: Rows) -> bool:
-            counts = part.omega > 0
-            eta = part.matrix[counts] @ coefficients
-            return bool((self.family.log_density(part.y[counts], eta, auxiliary) > _CERTAIN).all())
-
-        return all(map(in_part, rows))
+        return all(map(partial(_settles, self.family, coefficients, auxiliary), rows))
 
     @cached_property
     def _prior(self) -> NormalPrior | ConjugatePrior:
@@ -242,9 +234,17 @@ def common_numbers(
     return CommonNumbers.draw(rng, n_draws, n_normals)
 
 
-def _worth_of(rows: Sequence[Rows], executor: Executor) -> Executor:
+def _settles(family: Family, coefficients: FloatArray, auxiliary: FloatArray, chunk: Chunk) -> bool:
+    """Tell whether the class of each row of a chunk is as good as certain."""
+    part = chunk.read()
+    counts = part.omega > 0
+    eta = part.matrix[counts] @ coefficients
+    return bool((family.log_density(part.y[counts], eta, auxiliary) > _CERTAIN).all())
+
+
+def worth_of(rows: Chunks, executor: Executor) -> Executor:
     """Return the executor for a gaussian fit: of few rows it is over before threads have begun."""
-    return executor if sum(len(part.y) for part in rows) > _MANY_ROWS else Serial()
+    return executor if sum(part.n_rows for part in rows) > _MANY_ROWS else Serial()
 
 
 def _nuts_seed(numbers: CommonNumbers, n_rows: int) -> int:

@@ -7,8 +7,8 @@ of the auxiliary parameters, which are treated as further linear predictors with
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -20,7 +20,7 @@ from synrisk.base.workers import Executor
 from synrisk.core.likelihood import KernelDraws, add_log_density
 from synrisk.fitting.common_random_numbers import CommonNumbers
 from synrisk.fitting.psis import effective_size, is_reliable, smoothed
-from synrisk.fitting.standardise import Rows, lower_root
+from synrisk.fitting.standardise import Chunk, Chunks, Rows, lower_root
 from synrisk.models.families import Family
 
 _PROPOSAL_DF = 7.0
@@ -39,6 +39,7 @@ _MOST_DOUBLINGS = 24
 _LEAST_STRETCH = 0.25
 _RESOLUTION = 0.01  # of the log posterior
 _ROWS_DRAWN = 20_000  # for an information that is expected
+_CHUNKS_DRAWN = 64  # at a time
 
 
 @dataclass(frozen=True, repr=False)
@@ -80,7 +81,7 @@ class Problem:
 
     family: Family
     n_predictors: int
-    rows: Sequence[Rows]
+    rows: Chunks
     prior: NormalPrior
     executor: Executor
     what: str
@@ -89,7 +90,7 @@ class Problem:
     @property
     def n_columns(self) -> int:
         """The number of design columns."""
-        return int(self.rows[0].matrix.shape[1])
+        return len(self.prior.mean) // self.n_predictors
 
     def parts(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return coefficients ``(..., column, predictor)`` and auxiliary parameters of theta."""
@@ -99,13 +100,7 @@ class Problem:
 
     def log_posterior(self, theta: FloatArray) -> float:
         """Return the log posterior at one theta, up to a constant."""
-        coefficients, auxiliary = self.parts(theta)
-
-        def of(rows: Rows) -> float:
-            with np.errstate(over="ignore", invalid="ignore"):
-                log_f = self.family.log_density(rows.y, rows.matrix @ coefficients, auxiliary)
-                return float(rows.omega @ log_f)
-
+        of = partial(_log_likelihood, self.family, *self.parts(theta))
         value = sum(self.executor.map(of, self.rows)) + float(self.prior.log_density(theta))
         return value if math.isfinite(value) else -math.inf
 
@@ -119,30 +114,38 @@ class Problem:
     def log_posterior_of_draws(self, theta: FloatArray) -> FloatArray:
         """Return the log posterior at each of ``theta[draw]``, up to what is the same for all."""
         coefficients, auxiliary = self.parts(theta)
-        n_draws = len(theta)
         draws = KernelDraws(
             self.family,
             np.ascontiguousarray(np.moveaxis(coefficients, 0, 2)),
             self.family.kernel_parameters(auxiliary),
-            np.zeros(n_draws),
+            np.zeros(len(theta)),
         )
-
-        def of(rows: Rows) -> FloatArray:
-            total = np.zeros(n_draws)
-            add_log_density(draws, rows.y, rows.matrix, rows.omega, total)
-            return total
-
         total = self.prior.log_density(theta)
-        for part in self.executor.map(of, self.rows):
+        for part in self.executor.map(partial(_log_likelihood_of_draws, draws), self.rows):
             total = total + part
         return total
+
+
+def _log_likelihood(
+    family: Family, coefficients: FloatArray, auxiliary: FloatArray, chunk: Chunk
+) -> float:
+    rows = chunk.read()
+    with np.errstate(over="ignore", invalid="ignore"):
+        log_f = family.log_density(rows.y, rows.matrix @ coefficients, auxiliary)
+        return float(rows.omega @ log_f)
+
+
+def _log_likelihood_of_draws(draws: KernelDraws, chunk: Chunk) -> FloatArray:
+    rows, total = chunk.read(), np.zeros(draws.beta.shape[-1])
+    add_log_density(draws, rows.y, rows.matrix, rows.omega, total)
+    return total
 
 
 def likelihood_derivatives(
     family: Family,
     coefficients: FloatArray,
     auxiliary: FloatArray,
-    rows: Sequence[Rows],
+    rows: Chunks,
     executor: Executor,
     of_prior: tuple[FloatArray, FloatArray] | None = None,
 ) -> tuple[FloatArray, FloatArray]:
@@ -150,44 +153,46 @@ def likelihood_derivatives(
 
     Parameters are predictor by predictor, then the logs of the auxiliary ones.
     """
-    n_columns, n_predictors = coefficients.shape
-    n_auxiliary = len(auxiliary)
-    ones = [slice(q * n_columns, (q + 1) * n_columns) for q in range(n_predictors)]
-    last = n_columns * n_predictors
-    ones += [slice(last + a, last + a + 1) for a in range(n_auxiliary)]
-    n_parameters = last + n_auxiliary
-
-    def of(rows: Rows) -> tuple[FloatArray, FloatArray]:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return summed(rows, rows.matrix @ coefficients)
-
-    def summed(rows: Rows, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        score = rows.omega[:, None] * family.score(rows.y, eta, auxiliary)
-        second = rows.omega[:, None, None] * family.curvature(rows.y, eta, auxiliary)
-        column = np.ones((len(rows.y), 1))
-        designs = [rows.matrix] * n_predictors + [column] * n_auxiliary
-        gradient = np.concatenate([x.T @ score[:, k] for k, x in enumerate(designs)])
-        hessian = np.empty((n_parameters, n_parameters))
-        for j, left in enumerate(designs):
-            for k in range(j + 1):
-                block = left.T @ (second[:, j, k, None] * designs[k])
-                hessian[ones[j], ones[k]] = block
-                hessian[ones[k], ones[j]] = block.T
-        return gradient, hessian
-
+    n_parameters = coefficients.size + len(auxiliary)
     nothing = np.zeros(n_parameters), np.zeros((n_parameters, n_parameters))
     gradient, information = of_prior or nothing
+    of = partial(_derivatives, family, coefficients, auxiliary)
     for from_rows, hessian in executor.map(of, rows):
         gradient = gradient + from_rows
         information = information - hessian
     return gradient, information
 
 
+def _derivatives(
+    family: Family, coefficients: FloatArray, auxiliary: FloatArray, chunk: Chunk
+) -> tuple[FloatArray, FloatArray]:
+    """Return the gradient and the Hessian of a chunk's log likelihood."""
+    rows = chunk.read()
+    n_columns, n_predictors = coefficients.shape
+    last, n_auxiliary = coefficients.size, len(auxiliary)
+    ones = [slice(q * n_columns, (q + 1) * n_columns) for q in range(n_predictors)]
+    ones += [slice(last + a, last + a + 1) for a in range(n_auxiliary)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        eta = rows.matrix @ coefficients
+        score = rows.omega[:, None] * family.score(rows.y, eta, auxiliary)
+        second = rows.omega[:, None, None] * family.curvature(rows.y, eta, auxiliary)
+        column = np.ones((len(rows.y), 1))
+        designs = [rows.matrix] * n_predictors + [column] * n_auxiliary
+        gradient = np.concatenate([x.T @ score[:, k] for k, x in enumerate(designs)])
+        hessian = np.empty((last + n_auxiliary, last + n_auxiliary))
+        for j, left in enumerate(designs):
+            for k in range(j + 1):
+                block = left.T @ (second[:, j, k, None] * designs[k])
+                hessian[ones[j], ones[k]] = block
+                hessian[ones[k], ones[j]] = block.T
+    return gradient, hessian
+
+
 def expected_information(
     family: Family,
     coefficients: FloatArray,
     auxiliary: FloatArray,
-    rows: Sequence[Rows],
+    rows: Chunks,
     executor: Executor,
 ) -> FloatArray:
     """Return the information that a model expects of rows with these predictors.
@@ -196,21 +201,39 @@ def expected_information(
     own would shrink or grow with what is wrong about them. It is exact for families whose Hessian
     does not depend on the response.
     """
-    n_rows = sum(len(part.y) for part in rows)
-    n_times = -(-_ROWS_DRAWN // n_rows)
+    n_times = -(-_ROWS_DRAWN // sum(part.n_rows for part in rows))
     found: list[FloatArray] = []
     rng = np.random.default_rng(0)
     for _ in range(n_times):
-        drawn = []
-        for part in rows:
-            with np.errstate(over="ignore", invalid="ignore"):
-                eta = part.matrix @ coefficients
-                given = np.broadcast_to(auxiliary, (len(eta), len(auxiliary)))
-                drawn.append(replace(part, y=family.draw(eta, given, rng).astype(np.float64)))
-        found.append(likelihood_derivatives(family, coefficients, auxiliary, drawn, executor)[1])
+        information = np.zeros((coefficients.size + len(auxiliary),) * 2)
+        for first in range(0, len(rows), _CHUNKS_DRAWN):  # in their order, and not all are kept
+            some = [
+                _with_drawn(family, coefficients, auxiliary, rng, part)
+                for part in rows[first : first + _CHUNKS_DRAWN]
+            ]
+            of_prior = np.zeros(len(information)), information
+            information = likelihood_derivatives(
+                family, coefficients, auxiliary, some, executor, of_prior
+            )[1]
+        found.append(information)
         if np.array_equal(found[0], found[-1]) and len(found) > 1:  # it knows no response
             return found[0]
     return np.asarray(np.mean(found, axis=0))
+
+
+def _with_drawn(
+    family: Family,
+    coefficients: FloatArray,
+    auxiliary: FloatArray,
+    rng: np.random.Generator,
+    chunk: Chunk,
+) -> Rows:
+    """Return a chunk with responses that the model draws."""
+    rows = chunk.read()
+    with np.errstate(over="ignore", invalid="ignore"):
+        eta = rows.matrix @ coefficients
+        given = np.broadcast_to(auxiliary, (len(eta), len(auxiliary)))
+        return replace(rows, y=family.draw(eta, given, rng).astype(np.float64))
 
 
 @dataclass(frozen=True, repr=False)
@@ -351,18 +374,23 @@ def _tried(
 
 def _check_resolution(problem: Problem, mode: FloatArray) -> None:
     """Raise where rounding drowns differences of the log posterior: counts that are too large."""
-    coefficients, _ = problem.parts(mode)
-    total = sum(
-        float(np.sum((part.omega[:, None] * part.y[:, None] * (part.matrix @ coefficients)) ** 2))
-        for part in problem.rows
-    )
     if problem.family.is_classification or problem.family.identity_link:
         return
+    coefficients, _ = problem.parts(mode)
+    total = sum(problem.executor.map(partial(_squared_terms, coefficients), problem.rows))
     if np.finfo(np.float64).eps * math.sqrt(total) > _RESOLUTION:
         raise FitError(
             f"{problem.what}: the response is so large that rounding drowns the likelihood. Count "
             "in larger units, or model its logarithm (gaussian)."
         )
+
+
+def _squared_terms(coefficients: FloatArray, chunk: Chunk) -> float:
+    """Return the sum of squares of what a response is multiplied by in the log likelihood."""
+    rows = chunk.read()
+    return float(
+        np.sum((rows.omega[:, None] * rows.y[:, None] * (rows.matrix @ coefficients)) ** 2)
+    )
 
 
 @dataclass(frozen=True, repr=False)

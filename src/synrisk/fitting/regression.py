@@ -20,9 +20,11 @@ from synrisk.base.workers import Executor
 from synrisk.data.schema import Variable
 from synrisk.fitting.common_random_numbers import CommonNumbers
 from synrisk.fitting.evidence import Evidence, evidence_at
-from synrisk.fitting.frozen import Engine, FrozenRegression, Priors, Table, common_numbers
+from synrisk.fitting.extent import Extent, squares_of_placed
+from synrisk.fitting.frozen import Engine, FrozenRegression, Priors, common_numbers, worth_of
 from synrisk.fitting.identifiability import (
     has_one_outcome,
+    outcomes,
     refuse_certain_response,
     refuse_constant_columns,
     refuse_extreme_scales,
@@ -33,7 +35,9 @@ from synrisk.fitting.identifiability import (
 from synrisk.fitting.laplace import Fitted
 from synrisk.fitting.prior_scales import Scales, resolve_priors
 from synrisk.fitting.psis import LEAST_JUDGED
-from synrisk.fitting.standardise import Rows, Standardisation, all_chunks
+from synrisk.fitting.standardise import Chunks, Rows, Standardisation
+from synrisk.fitting.sufficient_statistics import gram_of
+from synrisk.fitting.table import ArrayTable, Table
 from synrisk.models.design import Design
 from synrisk.models.families import Family
 from synrisk.models.plan import Regression
@@ -115,14 +119,16 @@ class Fit:
         posterior = self.frozen.posterior(fitted, names)
         return Refit(posterior, fitted.khat, fitted.ess, fitted.reliable)
 
-    def evidence(self, tables: Sequence[Table], guesses: Table, executor: Executor) -> Evidence:
+    def evidence(
+        self, tables: Sequence[Table], guesses: ArrayTable, executor: Executor
+    ) -> Evidence:
         """Return the evidence of the rows of tables with one guess after the other among them.
 
         `guesses` has a row for each, with the response on the model's scale.
         """
         frozen = self.frozen
-        matrix, y, omega = guesses
-        of_guesses = Rows(frozen.standardisation.apply(matrix), y, omega)
+        matrix = frozen.standardisation.apply(guesses.matrix)
+        of_guesses = Rows(matrix, guesses.y, guesses.omega)
         numbers = common_numbers(
             0, "guesses", frozen.regression, DRAWS_AT_A_GUESS, self.numbers.z.shape[1]
         )
@@ -140,8 +146,11 @@ class Refit:
     reliable: bool
 
 
-def _refuse_too_large(what: str, n_rows: int, n_columns: int, n_predictors: int) -> None:
-    """Raise where a fit would take hours, or more memory than machines have."""
+def refuse_too_large(what: str, n_rows: int, n_columns: int, n_predictors: int) -> None:
+    """Raise where a fit would take hours, or more memory than machines have.
+
+    `n_columns` is that of the design, or the least that it has before it is made.
+    """
     n_coefficients = n_columns * n_predictors
     n_bytes = 8 * n_rows * n_predictors**2  # of second derivatives, row by row
     if n_coefficients > _MOST_COEFFICIENTS or n_bytes > _MOST_BYTES:
@@ -177,36 +186,36 @@ def fit_regression(
         As `synrisk.fit` has them, checked.
     """
     what, family = regression.title, regression.distribution
-    _refuse_too_large(what, len(table[1]), len(design.columns), family.n_predictors(variable))
-    matrix, y, omega = table[0], regression.on_model_scale(table[1]), table[2]
-    counting = omega > 0
-    standardisation = _standardisation(regression, design, matrix, y)
-    standardised = standardisation.apply(matrix)
-    inflation = variance_inflation(standardised, design.columns, what)
-    if family.identity_link:
+    refuse_too_large(what, table.n_rows, len(design.columns), family.n_predictors(variable))
+    as_they_are = table.chunks(regression, None)
+    fast = worth_of(as_they_are, executor)
+    extent = Extent.of(family, as_they_are, fast)
+    standardisation = _standardisation(regression, design, as_they_are, extent, fast)
+    rows = table.chunks(regression, standardisation)
+    inflation = variance_inflation(gram_of(rows, fast), design.columns, what)
+    is_amount = family.residual_sd(np.ones(len(family.auxiliary))) is not None
+    if family.identity_link or (is_amount and extent.has_gaps):
         centre = standardisation.intercept is not None
-        refuse_certain_response(standardised[counting], y[counting], what, centre=centre)
-    elif family.residual_sd(np.ones(len(family.auxiliary))) is not None and np.isnan(y).any():
-        there, centre = counting & ~np.isnan(y), standardisation.intercept is not None
-        refuse_certain_response(standardised[there], y[there], what, centre=centre)
+        refuse_certain_response(rows, extent, what, fast, centre=centre)
     names = parameter_names(design, family, variable)
-    frozen = _freeze(regression, design, variable, y, standardisation, prior, engine)
+    scales = _scales(family, as_they_are, extent, standardisation, fast)
+    frozen = _freeze(regression, design, variable, scales, standardisation, prior, engine)
     # An exact sigma is drawn by its inverse CDF, from u.
     n_normals = len(names) - (len(family.auxiliary) if frozen.engine == "exact" else 0)
     numbers = common_numbers(seed, "fit", regression, n_draws, n_normals)
     judged = numbers
     if n_draws < LEAST_JUDGED:
         judged = common_numbers(seed, "judge", regression, _JUDGED_DRAWS, n_normals)
-    rows = all_chunks([Rows(standardised, y, omega)])
     fitted = frozen.fitted(rows, numbers, judged, executor)
     _refuse_unreliable(fitted, frozen, n_draws)
     coefficients, auxiliary = frozen.own_scale(fitted.mode[None])
-    separated = separated_columns(family, y[counting], matrix[counting], design.columns)
+    found = outcomes(family, as_they_are, extent, design.columns, fast)
+    separated = separated_columns(family, found, design.columns)
     notes = separation_notes(
         regression.response,
         [name for _, name in separated],
         completely=family.is_classification and frozen.settles_all(fitted.mode, rows),
-        constant=has_one_outcome(family, y[counting]),
+        constant=has_one_outcome(family, found),
     )
     fit = Fit(
         frozen=frozen,
@@ -223,29 +232,28 @@ def fit_regression(
 
 
 def _standardisation(
-    regression: Regression, design: Design, matrix: FloatArray, y: FloatArray
+    regression: Regression, design: Design, rows: Chunks, extent: Extent, executor: Executor
 ) -> Standardisation:
     """Return that of the design's columns, which must have a scale that numbers can hold."""
-    refuse_extreme_scales(matrix, y, regression.title)
+    refuse_extreme_scales(extent, regression.title)
     if not regression.parsed.intercept:
-        return Standardisation.of(matrix, None)
-    refuse_constant_columns(matrix, design.columns, regression.title)
-    return Standardisation.of(matrix, 0)
+        return Standardisation.of_rows(rows, extent.total, None, executor)
+    refuse_constant_columns(extent, design.columns, regression.title)
+    return Standardisation.of_rows(rows, extent.total, 0, executor)
 
 
 def _freeze(
     regression: Regression,
     design: Design,
     variable: Variable,
-    y: FloatArray,
+    scales: Scales,
     standardisation: Standardisation,
     prior: PriorSpec,
     engine: str,
 ) -> FrozenRegression:
-    """Scale the priors to the response, and settle the engine."""
+    """Scale the priors, and settle the engine."""
     family = regression.distribution
     names = parameter_names(design, family, variable)
-    scales = _scales(family, y, standardisation)
     coefficients = names[: len(names) - len(family.auxiliary)]
     priors = resolve_priors(
         prior,
@@ -301,16 +309,25 @@ def _moments(theta: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatAr
     return mean, apart.T @ (weight[:, None] * apart)
 
 
-def _scales(family: Family, y: FloatArray, standardisation: Standardisation) -> Scales:
-    centre, spread, placed = 0.0, 1.0, family.on_link_scale(y)
-    if placed is None or len(placed) < _LEAST_PLACED:
+def _scales(
+    family: Family,
+    rows: Chunks,
+    extent: Extent,
+    standardisation: Standardisation,
+    executor: Executor,
+) -> Scales:
+    centre, spread, placed = 0.0, 1.0, extent.placed
+    if placed is None or placed.n < _LEAST_PLACED:
         return Scales(centre, spread, standardisation.spread)
     if standardisation.intercept is not None:
-        centre, sd = float(placed.mean()), float(placed.std(ddof=1))
+        centre = placed.total / placed.n
+        squares = squares_of_placed(family, rows, centre, executor)
+        sd = math.sqrt(squares / (placed.n - 1))
         # Equal logarithms differ in their last digit from their mean.
-        spread = sd if sd > _ROUNDING * float(np.abs(placed).max()) else spread
+        spread = sd if sd > _ROUNDING * placed.size else spread
     else:
-        spread = math.sqrt(float((placed * placed).mean())) or spread
+        squares = squares_of_placed(family, rows, 0.0, executor)
+        spread = math.sqrt(squares / placed.n) or spread
     return Scales(centre, spread, standardisation.spread)
 
 

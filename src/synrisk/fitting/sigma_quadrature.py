@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from synrisk.base.arrays import FloatArray
 from synrisk.base.errors import FitError
 from synrisk.base.messages import setting
 from synrisk.base.workers import Executor
-from synrisk.fitting.standardise import Rows
+from synrisk.fitting.standardise import Chunk, Chunks, Rows
 from synrisk.fitting.sufficient_statistics import Sums
 
 # Points of the tables of log sigma, refined twice: for draws, for moments, and for moments where
@@ -225,7 +225,7 @@ class Furthest:
 
     @classmethod
     def of(
-        cls, known: KnownGivenSigma, sums: Sums, records: Sequence[Rows], executor: Executor
+        cls, known: KnownGivenSigma, sums: Sums, records: Chunks, executor: Executor
     ) -> Furthest:
         """Return it of records, and of a fit that was given them with others in `sums`."""
         log_sigma = known.log_sigma.mean
@@ -235,18 +235,7 @@ class Furthest:
         # leave exactly this without it.
         inverse = np.asarray(np.linalg.pinv(sums.gram, hermitian=True), dtype=np.float64)
         least = sums.centre + inverse @ sums.products
-
-        def in_part(part: Rows) -> tuple[float, float, float, float]:
-            squares, leverage, left = _without(part, mean, covariance / sigma2)
-            by_least_squares, _, remaining = _without(part, least, inverse)
-            found = (
-                (squares / left).max(),
-                (leverage / left).max(),
-                part.omega.max(),
-                (by_least_squares / remaining).max(),
-            )
-            return float(found[0]), float(found[1]), float(found[2]), float(found[3])
-
+        in_part = partial(_furthest_in, mean, covariance / sigma2, least, inverse)
         parts = zip(*executor.map(in_part, records), strict=True)
         error, leverage, heaviest, largest = (max(of_parts) for of_parts in parts)
         precision = sigma2 * np.linalg.pinv(covariance, hermitian=True)
@@ -265,6 +254,21 @@ class Furthest:
         squared = float(apart @ self.precision @ apart)
         error = self.error + math.sqrt(self.leverage * max(squared, 0.0))
         return replace(self, error=error) if error < _LOOSE * self.error else None
+
+
+def _furthest_in(
+    mean: FloatArray, covariance: FloatArray, least: FloatArray, inverse: FloatArray, chunk: Chunk
+) -> tuple[float, float, float, float]:
+    """Return the largest of a chunk's errors, leverages, weights and parts of least squares."""
+    part = chunk.read()
+    squares, leverage, left = _without(part, mean, covariance)
+    by_least_squares, _, remaining = _without(part, least, inverse)
+    return (
+        float((squares / left).max()),
+        float((leverage / left).max()),
+        float(part.omega.max()),
+        float((by_least_squares / remaining).max()),
+    )
 
 
 def _without(

@@ -1,5 +1,8 @@
 """The rows that a regression is fitted to, standardised, in fixed chunks.
 
+A chunk is rows that are there, or something that reads them each time they are needed: whoever adds
+up over rows asks each chunk to `read` itself, and keeps no rows.
+
 Columns are centred (where there is an intercept) and divided by their spread, which conditions the
 fit; both are frozen at the confidential data. Parameters on this scale are called standardised.
 """
@@ -9,13 +12,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import partial
+from typing import ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
 from synrisk.base.arrays import FloatArray
 from synrisk.base.chunks import chunks
 from synrisk.base.errors import FitError
+from synrisk.base.workers import Executor, Serial
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,10 +41,33 @@ class Rows:
     y: FloatArray
     omega: FloatArray
 
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return len(self.y)
+
+    def read(self) -> Rows:
+        """Return the rows, which are there."""
+        return self
+
     def chunks(self) -> Iterator[Rows]:
         """Yield the rows in fixed chunks."""
         for part in chunks(len(self.y)):
             yield Rows(self.matrix[part], self.y[part], self.omega[part])
+
+
+class Chunk(Protocol):
+    """Rows that can be had, each time they are needed."""
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+
+    def read(self) -> Rows:
+        """Return the rows."""
+
+
+Chunks: TypeAlias = Sequence[Chunk]
 
 
 def lower_root(covariance: FloatArray) -> FloatArray:
@@ -80,9 +108,20 @@ class Standardisation:
     @classmethod
     def of(cls, matrix: FloatArray, intercept: int | None) -> Standardisation:
         """Freeze the standardisation at the columns of `matrix`."""
-        n_rows = len(matrix)
-        centre = matrix.mean(axis=0) if intercept is not None else np.zeros(matrix.shape[1])
-        squares = ((matrix - centre) ** 2).sum(axis=0)
+        nothing = np.zeros(len(matrix))
+        rows = list(Rows(matrix, nothing, nothing).chunks())
+        return cls.of_rows(rows, sum(part.matrix.sum(axis=0) for part in rows), intercept, Serial())
+
+    @classmethod
+    def of_rows(
+        cls, rows: Chunks, total: FloatArray, intercept: int | None, executor: Executor
+    ) -> Standardisation:
+        """Freeze the standardisation at the columns of rows, whose sums are known."""
+        n_rows = sum(part.n_rows for part in rows)
+        centre = total / n_rows if intercept is not None else np.zeros(len(total))
+        squares = np.zeros(len(total))
+        for of_part in executor.map(partial(_squares_about, centre), rows):
+            squares = squares + of_part
         divisor = max(n_rows - 1, 1) if intercept is not None else n_rows
         spread = np.sqrt(squares / divisor)
         # What does not vary but for rounding (a level that nobody has) is left as it is.
@@ -103,3 +142,8 @@ class Standardisation:
             shift = (own * self.centre[:, None]).sum(axis=-2)
             own[..., self.intercept, :] = standardised[..., self.intercept, :] - shift
         return own
+
+
+def _squares_about(centre: FloatArray, chunk: Chunk) -> FloatArray:
+    """Return the sums of squared distances of columns to their centres."""
+    return np.asarray(((chunk.read().matrix - centre) ** 2).sum(axis=0))

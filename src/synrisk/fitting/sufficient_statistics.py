@@ -6,14 +6,14 @@ one, the other or both follow from their sums.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from synrisk.base.arrays import FloatArray
 from synrisk.base.workers import Executor
-from synrisk.fitting.standardise import Rows
+from synrisk.fitting.standardise import Chunk, Chunks
 
 # Eigenvalues below the first share of the largest do not move what is expanded about, unless that
 # leaves errors much larger than need be; those below the second never do.
@@ -61,17 +61,11 @@ class Sums:
     errors: tuple[_Expansion, ...]
 
     @classmethod
-    def of(cls, rows: Sequence[Rows], centre: FloatArray, executor: Executor) -> Sums:
+    def of(cls, rows: Chunks, centre: FloatArray, executor: Executor) -> Sums:
         """Return the sums over rows; they run over chunks in their order."""
-
-        def moments(part: Rows) -> tuple[FloatArray, FloatArray, float]:
-            weighted = part.omega[:, None] * part.matrix
-            residual = part.y - part.matrix @ centre
-            return weighted.T @ part.matrix, weighted.T @ residual, float(part.omega.sum())
-
         n_columns = len(centre)
         gram, products, n_effective = np.zeros((n_columns, n_columns)), np.zeros(n_columns), 0.0
-        for squares, projected, weight in executor.map(moments, rows):
+        for squares, projected, weight in executor.map(partial(_moments, centre), rows):
             gram, products = gram + squares, products + projected
             n_effective += weight
         values, vectors = np.linalg.eigh(gram)
@@ -106,17 +100,34 @@ class Sums:
         return sum(table.at(coefficients) for table in self.errors)
 
 
-def _errors(
-    rows: Sequence[Rows], coefficients: FloatArray, executor: Executor
-) -> tuple[float, FloatArray]:
+def gram_of(rows: Chunks, executor: Executor) -> FloatArray:
+    """Return the products of the columns of rows, whatever their weights."""
+    return np.asarray(sum(executor.map(_products, rows)))
+
+
+def _products(chunk: Chunk) -> FloatArray:
+    matrix = chunk.read().matrix
+    return np.asarray(matrix.T @ matrix)
+
+
+def _moments(centre: FloatArray, chunk: Chunk) -> tuple[FloatArray, FloatArray, float]:
+    """Return a chunk's X'ΩX, X'Ω times the residuals, and sum of weights."""
+    part = chunk.read()
+    weighted = part.omega[:, None] * part.matrix
+    residual = part.y - part.matrix @ centre
+    return weighted.T @ part.matrix, weighted.T @ residual, float(part.omega.sum())
+
+
+def _errors(rows: Chunks, coefficients: FloatArray, executor: Executor) -> tuple[float, FloatArray]:
     """Return the weighted sum of squared errors, and the products of columns and errors."""
-
-    def in_part(part: Rows) -> tuple[float, FloatArray]:
-        error = part.y - part.matrix @ coefficients
-        weighted = part.omega * error
-        return float(weighted @ error), weighted @ part.matrix
-
     total, slope = 0.0, np.zeros(len(coefficients))
-    for of_part, its_slope in executor.map(in_part, rows):
+    for of_part, its_slope in executor.map(partial(_errors_in, coefficients), rows):
         total, slope = total + of_part, slope + its_slope
     return total, slope
+
+
+def _errors_in(coefficients: FloatArray, chunk: Chunk) -> tuple[float, FloatArray]:
+    part = chunk.read()
+    error = part.y - part.matrix @ coefficients
+    weighted = part.omega * error
+    return float(weighted @ error), weighted @ part.matrix

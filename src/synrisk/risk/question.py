@@ -35,6 +35,7 @@ from synrisk.risk.guesses import (
 from synrisk.risk.guesses.gaps import refuse_others, with_gap
 from synrisk.risk.intruder_prior import Prior
 from synrisk.risk.intruder_prior import prior as resolve_prior
+from synrisk.risk.residual_detail import residual_detail
 from synrisk.synthesis.fitted_model import Model
 from synrisk.synthesis.synthesizer import Synthesizer
 
@@ -42,9 +43,7 @@ QuestionName: TypeAlias = Literal["release", "paper"]
 QUESTIONS: tuple[QuestionName, ...] = ("release", "paper")
 _USUAL_SHARES = 0.5, 0.95  # of the models in the prior: the rest holds nothing impossible
 _PAPER = 11  # guesses
-_LEAST_LEFT = 1e-3  # of a record's leverage
 _A_PAIR = 2  # variables that hang together at least: so many guesses are enough
-_SMALLEST = 1e-6  # part of a variable's range below which nothing is looked for
 
 
 @dataclass(frozen=True, repr=False)
@@ -287,20 +286,7 @@ def _detail(synthesizer: Synthesizer, model: Model, n_datasets: int) -> float:
         return 1.0
 
     def found() -> tuple[float, float]:
-        design = synthesizer.refits.design(model, None)
-        y = model.regression.on_model_scale(synthesizer.columns[model.response])
-        eta = model.mean_predictors(design)[0][:, 0]
-        there = ~np.isnan(y)  # some may be missing
-        design, y, residual = design[there], y[there], (y - eta)[there]
-        largest = max(float(np.abs(residual).max()), 1e-300)  # whose square may be no number
-        sd = largest * float(np.sqrt(np.mean((residual / largest) ** 2)))
-        least = max(_SMALLEST * float(np.ptp(y)), 1e-300)
-        sd = max(sd, least)
-        leverage = (np.linalg.qr(design)[0] ** 2).sum(axis=1)
-        squares = (residual / sd) ** 2 / len(y)
-        gone = float((squares / np.maximum(1.0 - leverage, _LEAST_LEFT)).max())
-        without = sd * float(np.sqrt(max(1.0 - gone, 0.0)))
-        return max(without, least), float((leverage / 2 + squares).max())
+        return residual_detail(model, synthesizer.refits.table(model, None))
 
     sd, information = synthesizer.memory.recall(f"detail of {model.response}", found)
     return sd / float(np.sqrt(1.0 + n_datasets * information))

@@ -14,6 +14,7 @@ import pandas as pd
 from synrisk.base.arrays import FloatArray
 from synrisk.base.errors import DataError, OptionError, counted, got, listed, nearest
 from synrisk.base.messages import either, place_of, setting
+from synrisk.data.column_store import AnyColumn, TemporaryFolder, pieces
 from synrisk.data.frames import TableLike, read_table, with_columns
 from synrisk.data.schema import (
     Columns,
@@ -54,6 +55,14 @@ class Confidential:
         The synthesized numbers of those, by variable: a release must not hold them either.
     release
         Columns that were declared to be released as they are.
+    sampled
+        Of a table that was read in parts, some of its records, evenly spread, in memory: `data` has
+        labels alone then, and `columns` are stored.
+    folder
+        Where the columns are stored, as long as somebody holds this.
+    step
+        Of how many records one is sampled, of a dataset as of these: where its rows stand for the
+        records in their order, those of both samples do.
     """
 
     plan: Plan
@@ -63,6 +72,9 @@ class Confidential:
     n_dropped: int
     release: tuple[str, ...] = ()
     dropped: Mapping[str, FloatArray] = field(default_factory=dict)
+    sampled: Confidential | None = None
+    folder: TemporaryFolder | None = None
+    step: int = 1
 
     @classmethod
     def read(
@@ -75,7 +87,7 @@ class Confidential:
         missing: Missing,
         release: Any = None,
     ) -> Confidential:
-        """Read the data of a plan, and raise where they do not suit it."""
+        """Read the data of a plan into memory, and raise where they do not suit it."""
         plan = Plan.of(regressions)
         if id_column is not None and not isinstance(id_column, str):
             raise OptionError(f"id= is the name of a column; got {type(id_column).__name__}.")
@@ -92,12 +104,12 @@ class Confidential:
             factors=plan.factors,
             missing=missing,
         )
-        frame = _with_whole_numbers(frame, schema)
+        frame = whole_where_gaps(frame, schema)
         plan = Plan.of([r.given(schema.variables[r.response]) for r in plan.regressions])
-        _refuse_groups_with_gaps(plan)
+        refuse_groups_with_gaps(plan)
         declared = _declared(release, frame, plan)
         confidential = cls.encode(plan, schema, frame, release=declared)
-        _check_responses(plan, schema, confidential.columns)
+        check_responses(plan, schema, confidential.columns)
         for regression in plan.regressions:
             confidential.record_weights(regression)
         return confidential
@@ -122,21 +134,37 @@ class Confidential:
         """The number of confidential records used."""
         return len(self.data)
 
+    @property
+    def sample(self) -> Confidential:
+        """Records in memory, for what looks at single values: all, unless they are stored."""
+        return self if self.sampled is None else self.sampled
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the table was read in parts, and is not in memory."""
+        return self.sampled is not None
+
     @cached_property
     def held_back(self) -> tuple[str, ...]:
         """The columns that may name people, were not declared and are in no model."""
-        own = {*self.plan.columns, *self.plan.weight_columns, *self.release}
+        own, data = {*self.plan.columns, *self.plan.weight_columns, *self.release}, self.sample.data
         return tuple(
             str(name)
-            for name in self.data.columns
-            if name not in own and (name == self.data.index.name or identifies(self.data[name]))
+            for name in data.columns
+            if name not in own and (name == data.index.name or identifies(data[name]))
         )
 
     @property
     def released_as_is(self) -> tuple[str, ...]:
         """The columns that are released as they are: neither synthesized nor held back."""
         other = {*self.plan.synthesized, *self.held_back}
-        return tuple(str(name) for name in self.data.columns if name not in other)
+        return tuple(str(name) for name in self.sample.data.columns if name not in other)
+
+    @property
+    def released_columns(self) -> tuple[str, ...]:
+        """The columns of a synthetic dataset, in the order of the confidential data."""
+        held_back = set(self.held_back)
+        return tuple(str(name) for name in self.sample.data.columns if name not in held_back)
 
     @property
     def releases_labels(self) -> bool:
@@ -150,7 +178,7 @@ class Confidential:
     def record_weights(self, regression: Regression) -> FloatArray | None:
         """Return the records' weights in a regression, None where it has none."""
         name = regression.weights
-        return None if name is None else _record_weights(name, self.columns[name])
+        return None if name is None else checked_weights(name, self.columns[name])
 
 
 def _labelled(frame: pd.DataFrame, id_column: str | None, plan: Plan) -> pd.DataFrame:
@@ -197,7 +225,7 @@ def _declared(release: Any, frame: pd.DataFrame, plan: Plan) -> tuple[str, ...]:
     if frame.index.name is not None:
         known.append(str(frame.index.name))
     for name in release:
-        if name not in known:
+        if not isinstance(name, str) or name not in known:
             what = repr(name) if isinstance(name, str) else got(name)
             raise OptionError(
                 f"{setting('release')}: there is no column {what}.{nearest(name, known)} "
@@ -223,7 +251,7 @@ def _whole_ids(ids: pd.Series[Any]) -> pd.Index[Any]:
     return index
 
 
-def _with_whole_numbers(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+def whole_where_gaps(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     """Return whole numbers as such that were read as others for their gaps alone."""
     whole = {}
     for name, variable in schema.variables.items():
@@ -235,7 +263,7 @@ def _with_whole_numbers(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     return with_columns(frame, whole)
 
 
-def _refuse_groups_with_gaps(plan: Plan) -> None:
+def refuse_groups_with_gaps(plan: Plan) -> None:
     """Raise where the missing values of a response with group-level terms are to be modelled."""
     for regression in plan.regressions:
         if regression.distribution.gap_code is not None and regression.parsed.groups:
@@ -246,11 +274,12 @@ def _refuse_groups_with_gaps(plan: Plan) -> None:
             )
 
 
-def _check_responses(plan: Plan, schema: Schema, columns: Columns) -> None:
+def check_responses(plan: Plan, schema: Schema, columns: Columns, what: str = _WHAT) -> None:
+    """Raise where values of a response are none that its family has."""
     for regression in plan.regressions:
         family, name = regression.distribution, regression.response
         variable = schema.variables[name]
-        wanted = f"{_WHAT}: {name!r} is modelled as {family.name} and must be {regression.wants}"
+        wanted = f"{what}: {name!r} is modelled as {family.name} and must be {regression.wants}"
         if not family.fits(variable):
             if not isinstance(variable, Factor):
                 raise DataError(f"{wanted}.")
@@ -264,13 +293,17 @@ def _check_responses(plan: Plan, schema: Schema, columns: Columns) -> None:
             raise DataError(f"{wanted}; {how_many} not.{advice}")
 
 
-def _record_weights(name: str, weights: Any) -> FloatArray:
+def checked_weights(name: str, weights: AnyColumn, what: str = _WHAT) -> Any:
+    """Return record weights, which are numbers from 0, and not all zero."""
     if weights.dtype.kind != "f":
-        raise DataError(f"{_WHAT}: the weights column {name!r} must hold numbers.")
-    n_negative = int((weights < 0).sum())
-    if n_negative or not (weights > 0).any():
+        raise DataError(f"{what}: the weights column {name!r} must hold numbers.")
+    n_negative, n_positive = 0, 0
+    for part in pieces(weights):
+        n_negative += int((part < 0).sum())
+        n_positive += int((part > 0).sum())
+    if n_negative or not n_positive:
         raise DataError(
-            f"{_WHAT}: the weights in {name!r} must not be negative, and not all zero; "
+            f"{what}: the weights in {name!r} must not be negative, and not all zero; "
             f"{counted(n_negative, 'value is', 'values are')} negative."
         )
-    return np.asarray(weights, dtype=np.float64)
+    return weights

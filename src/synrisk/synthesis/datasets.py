@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +17,21 @@ import numpy as np
 import pandas as pd
 
 from synrisk.base.arrays import FloatArray, IntArray
-from synrisk.base.chunks import chunks
+from synrisk.base.chunks import ROWS, chunks
 from synrisk.base.errors import FitError, counted
 from synrisk.base.seeds import stream
 from synrisk.base.workers import Executor
 from synrisk.data.frames import own_copy
-from synrisk.data.schema import MISSING_LABEL, Columns, Factor, Variable, as_real_numbers, label_key
+from synrisk.data.parquet_parts import ROWS_A_PART
+from synrisk.data.schema import (
+    MISSING_LABEL,
+    Columns,
+    Factor,
+    Schema,
+    Variable,
+    as_real_numbers,
+    label_key,
+)
 from synrisk.models.plan import Regression
 from synrisk.synthesis.confidential import Confidential
 from synrisk.synthesis.variable_model import VariableModel
@@ -59,15 +68,7 @@ def draw_columns(
     executor: Executor,
 ) -> list[Columns]:
     """Return the synthesized columns of `m` datasets, encoded."""
-    draws = [
-        [
-            model.posterior_draw(
-                stream(seed, "parameters", dataset=number, variable=model.response)
-            )
-            for model in models
-        ]
-        for number in range(m)
-    ]
+    draws = [_parameters(models, number, seed) for number in range(m)]
     parts = chunks(confidential.n_records)
 
     def draw(block: tuple[int, int]) -> _Drawn:
@@ -89,6 +90,44 @@ def draw_columns(
             }
         )
     return datasets
+
+
+def synthesize_parts(
+    confidential: Confidential,
+    models: Sequence[VariableModel],
+    number: int,
+    seed: int,
+    executor: Executor,
+) -> Iterator[pd.DataFrame]:
+    """Yield one dataset of stored records in parts: the columns of the plan alone."""
+    draws = _parameters(models, number, seed)
+    n_records, n_chunks = confidential.n_records, len(chunks(confidential.n_records))
+    n_folded = dict.fromkeys(confidential.plan.synthesized, 0)
+
+    def draw(chunk: int) -> _Drawn:
+        return _draw_chunk(confidential, models, draws, number, chunk, seed)
+
+    n_a_part = ROWS_A_PART // ROWS
+    for first in range(0, n_chunks, n_a_part):
+        drawn = list(executor.map(draw, range(first, min(first + n_a_part, n_chunks))))
+        columns = {
+            name: np.concatenate([chunk.columns[name] for chunk in drawn])
+            for name in confidential.plan.synthesized
+        }
+        for chunk in drawn:
+            for name, n in chunk.n_folded.items():
+                n_folded[name] += n
+        yield _part(confidential, first * ROWS, columns)
+    for model in models:
+        _check_folded(model, n_folded[model.response], n_records, number)
+
+
+def _parameters(models: Sequence[VariableModel], number: int, seed: int) -> list[Any]:
+    """Return the models' draws of the parameters for a dataset."""
+    return [
+        model.posterior_draw(stream(seed, "parameters", dataset=number, variable=model.response))
+        for model in models
+    ]
 
 
 @dataclass(frozen=True, repr=False)
@@ -126,7 +165,7 @@ def _draw_chunk(
                 regression.transform.inverse(on_model_scale),
                 regression,
                 variable,
-                confidential.data[name].dtype,
+                confidential.sample.data[name].dtype,
             )
         if regression.distribution.gap_code is not None:
             values = np.where(np.isnan(on_model_scale), regression.distribution.gap_code, values)
@@ -180,17 +219,7 @@ def _frame(confidential: Confidential, columns: Columns) -> pd.DataFrame:
     data = confidential.data
     frame = own_copy(data.drop(columns=list(confidential.held_back)))
     for name, drawn in columns.items():
-        variable = confidential.schema.variables[name]
-        if isinstance(variable, Factor):
-            gaps = confidential.schema.missing_of(name) == "level"
-            frame[name] = _as_levels(frame[name], variable, drawn, gaps=gaps)
-        elif variable.gap is None:
-            frame[name] = _as_numbers(frame[name], drawn)
-        else:
-            is_gap = drawn == variable.gap
-            there = drawn[~is_gap][0] if not is_gap.all() else 0.0
-            whole = _as_numbers(frame[name], np.where(is_gap, there, drawn))
-            frame[name] = whole.mask(is_gap)
+        frame[name] = _as_before(confidential.schema, name, frame[name], drawn, frame.index)
     # What no row has, and what was noted beside the rows, may tell of people.
     for column in frame.columns:
         if isinstance(frame[column].dtype, pd.CategoricalDtype):
@@ -204,8 +233,46 @@ def _frame(confidential: Confidential, columns: Columns) -> pd.DataFrame:
     return frame
 
 
+def _part(confidential: Confidential, first: int, columns: Columns) -> pd.DataFrame:
+    """Return rows of stored records from `first` on: synthesized columns, and those of formulas."""
+    sample, n_rows = confidential.sample.data, len(next(iter(columns.values())))
+    found = {}
+    for name in confidential.released_columns:
+        values = columns.get(name)
+        if values is None:
+            values = confidential.columns[name][first : first + n_rows]
+        index = pd.RangeIndex(n_rows)
+        column = _as_before(confidential.schema, name, sample[name], values, index)
+        # Categories that no row has would be listed in every part.
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            column = column.astype(column.dtype.categories.dtype)
+        found[name] = column
+    return pd.DataFrame(found)
+
+
+def _as_before(
+    schema: Schema, name: str, original: pd.Series[Any], drawn: Any, index: pd.Index[Any]
+) -> pd.Series[Any]:
+    """Return encoded values as a column of the original's type."""
+    variable = schema.variables[name]
+    if isinstance(variable, Factor):
+        gaps = schema.missing_of(name) == "level"
+        return _as_levels(original, variable, drawn, index, gaps=gaps)
+    if variable.gap is None:
+        return _as_numbers(original, drawn, index)
+    is_gap = drawn == variable.gap
+    there = drawn[~is_gap][0] if not is_gap.all() else 0.0
+    whole = _as_numbers(original, np.where(is_gap, there, drawn), index)
+    return whole.mask(is_gap)
+
+
 def _as_levels(
-    original: pd.Series[Any], variable: Factor, drawn: IntArray, *, gaps: bool
+    original: pd.Series[Any],
+    variable: Factor,
+    drawn: IntArray,
+    index: pd.Index[Any],
+    *,
+    gaps: bool,
 ) -> pd.Series[Any]:
     """Return drawn levels as a column of the original's type, missing ones missing again."""
     dtype: Any = original.dtype
@@ -219,17 +286,19 @@ def _as_levels(
     values = labels[drawn]
     if is_categorical:
         known = pd.Categorical(values, dtype=dtype)
-        return pd.Series(known, index=original.index)
-    column = pd.Series(values, index=original.index, dtype=object)
+        return pd.Series(known, index=index)
+    column = pd.Series(values, index=index, dtype=object)
     with contextlib.suppress(ValueError, TypeError):  # a declared level of another type
         return column.astype(dtype)
     return column
 
 
-def _as_numbers(original: pd.Series[Any], drawn: FloatArray) -> pd.Series[Any]:
+def _as_numbers(
+    original: pd.Series[Any], drawn: FloatArray, index: pd.Index[Any]
+) -> pd.Series[Any]:
     """Return drawn numbers as a column of the original's type where it can hold them."""
     kinds, dtype = pd.api.types, original.dtype
-    column = pd.Series(drawn, index=original.index)
+    column = pd.Series(drawn, index=index)
     whole = bool((drawn == np.rint(drawn)).all()) and bool((np.abs(drawn) < _LARGEST_WHOLE).all())
     if kinds.is_bool_dtype(dtype):
         return column.astype(dtype) if set(np.unique(drawn)) <= {0.0, 1.0} else column

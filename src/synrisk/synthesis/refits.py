@@ -17,21 +17,22 @@ from synrisk.base.errors import DataError, OptionError, SyntheticDataError
 from synrisk.base.workers import Executor
 from synrisk.core.likelihood import Nodes
 from synrisk.fitting import (
+    ArrayTable,
+    Chunk,
     Evidence,
     Fit,
     KnownGivenSigma,
     Reach,
     Refit,
-    Rows,
     ScoreDistance,
     Sums,
     Table,
-    all_chunks,
     expected_information,
     gaussian_distance,
     known_by_moments,
     likelihood_derivatives,
     moments_of_draws,
+    table_of,
 )
 from synrisk.models.design import Design
 from synrisk.models.plan import Regression
@@ -42,12 +43,15 @@ from synrisk.synthesis.release import Released
 
 def rows_of_records(confidential: Confidential, design: Design, regression: Regression) -> Table:
     """Return the design, the response and the weights of the confidential records."""
-    matrix = design.matrix(
-        confidential.columns, confidential.n_records, "The confidential data", DataError
+    return table_of(
+        design,
+        confidential.columns,
+        regression.response,
+        confidential.n_records,
+        "The confidential data",
+        DataError,
+        regression.weights,
     )
-    weights = confidential.record_weights(regression)
-    omega = np.ones(confidential.n_records) if weights is None else weights
-    return matrix, confidential.columns[regression.response], omega
 
 
 @dataclass(frozen=True, repr=False)
@@ -119,14 +123,14 @@ class Refits:
         n = n_columns * n_predictors
         coefficients = centre[:n].reshape(n_predictors, n_columns).T
         auxiliary = np.exp(centre[n:])
-        rows = self._standardised(model, [self._rows(model, released)])
+        rows = self._standardised(model, self._rows(model, released))
         score, _ = likelihood_derivatives(family, coefficients, auxiliary, rows, executor)
         information = expected_information(family, coefficients, auxiliary, rows, executor)
         found = ScoreDistance.of(score, information, covariance)
 
         def simulated(n_datasets: int, rng: np.random.Generator) -> FloatArray:
-            own = self.design(model, released)
-            matrix = np.concatenate([part.matrix for part in rows])
+            own = self.design(model, released)  # of few rows: those of many are not simulated
+            matrix = np.concatenate([part.read().matrix for part in rows])
             eta, n_rows = matrix @ coefficients, len(matrix)
             d2 = np.empty(n_datasets)
             for k in range(n_datasets):
@@ -161,12 +165,10 @@ class Refits:
         moments = moments_of_draws(model.posterior)
         return None if moments is None else known_by_moments(*moments)
 
-    def _standardised(self, model: Model, tables: Sequence[Table]) -> list[Rows]:
+    def _standardised(self, model: Model, table: Table) -> list[Chunk]:
         """Return rows as the model's fit has them; for draws made elsewhere, as they are."""
-        if model.fit is not None:
-            return model.fit.frozen.rows(tables)
-        on_model_scale = model.regression.on_model_scale
-        return all_chunks([Rows(x, on_model_scale(y), omega) for x, y, omega in tables])
+        fit = model.fit
+        return table.chunks(model.regression, None if fit is None else fit.frozen.standardisation)
 
     def nodes(
         self, model: Model, released: Released | None, reach: Reach, executor: Executor
@@ -199,19 +201,19 @@ class Refits:
         model: Model,
         datasets: Sequence[Released],
         position: int,
-        guesses: Table,
+        guesses: ArrayTable,
         executor: Executor,
     ) -> Evidence:
         """Return the evidence of all rows, the record at `position` replaced by each guess."""
-        matrix, values, omega = self._records(model)
-        without = np.where(np.arange(len(omega)) == position, 0.0, omega)
-        tables = [(matrix, values, without), *(self._rows(model, one) for one in datasets)]
+        others = self._records(model).without(position)
+        tables = [others, *(self._rows(model, one) for one in datasets)]
         return _fit_of(model).evidence(tables, guesses, executor)
 
     def design(self, model: Model, released: Released | None) -> FloatArray:
         """Return the design of a model for the rows of a synthetic dataset, or for everybody."""
         if released is None:
-            return self._records(model)[0]
+            n_rows, columns = self.confidential.n_records, self.confidential.columns
+            return model.design.matrix(columns, n_rows, "The confidential data", DataError)
         n_rows = len(released.columns[model.regression.response])
         return model.design.matrix(
             released.columns, n_rows, "The synthetic dataset", SyntheticDataError
@@ -221,10 +223,13 @@ class Refits:
         return rows_of_records(self.confidential, model.design, model.regression)
 
     def _rows(self, model: Model, released: Released) -> Table:
-        matrix = self.design(model, released)
-        return matrix, released.columns[model.regression.response], np.ones(len(matrix))
+        response, columns = model.regression.response, released.columns
+        n_rows = len(columns[response])
+        what = "The synthetic dataset"
+        return table_of(model.design, columns, response, n_rows, what, SyntheticDataError)
 
-    def _table(self, model: Model, released: Released | None) -> Table:
+    def table(self, model: Model, released: Released | None) -> Table:
+        """Return the rows of a synthetic dataset as a model sees them, or of everybody."""
         return self._records(model) if released is None else self._rows(model, released)
 
     def _memory(self, released: Released | None) -> Memory:
@@ -234,10 +239,10 @@ class Refits:
         """Return what an exact posterior takes from a dataset, or from everybody."""
 
         def make() -> Sums:
-            table = self._table(model, released)
+            table = self.table(model, released)
             if model.fit is not None:
                 return model.fit.frozen.sums([table], executor)
-            rows = self._standardised(model, [table])
+            rows = self._standardised(model, table)
             coefficients = model.posterior.coefficients[..., 0]
             centre = np.exp(model.posterior.log_weights) @ coefficients
             return Sums.of(rows, np.asarray(centre), executor)

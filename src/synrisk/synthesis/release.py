@@ -12,7 +12,15 @@ import pandas as pd
 from synrisk.base.arrays import BoolArray
 from synrisk.base.cache import Memory
 from synrisk.base.errors import SyntheticDataError, counted
+from synrisk.data.column_store import (
+    AnyColumn,
+    StoreWriter,
+    TemporaryFolder,
+    pieces,
+    stored_columns,
+)
 from synrisk.data.frames import read_table
+from synrisk.data.partitions import evenly_spread, is_partitioned, partitions, sampling_step
 from synrisk.data.schema import Columns, Factor, Schema, text_columns
 from synrisk.synthesis.confidential import Confidential
 
@@ -33,6 +41,11 @@ class Released:
         The plan's columns, encoded.
     kept
         The rows of those.
+    sampled
+        Of a dataset that was read in parts, some of its rows, evenly spread, in memory: `frame` has
+        no columns then, and `columns` are stored.
+    folder
+        Where the columns are stored, as long as somebody holds this.
     memory
         Of what was worked out from it.
     """
@@ -40,29 +53,74 @@ class Released:
     frame: pd.DataFrame
     columns: Columns
     kept: BoolArray
+    sampled: Released | None = None
+    folder: TemporaryFolder | None = None
     memory: Memory = field(default_factory=Memory, init=False)
+
+    @property
+    def sample(self) -> Released:
+        """Rows in memory, for what looks at single values: all, unless they are stored."""
+        return self if self.sampled is None else self.sampled
 
 
 def read_release(confidential: Confidential, synthetic: Any) -> list[Released]:
     """Return the datasets of a release: one table, or a list of them."""
-    plan, schema = confidential.plan, confidential.schema
     release = []
     for number, dataset in enumerate(as_datasets(synthetic), 1):
         what = f"Synthetic dataset {number}"
-        frame = read_dataset(dataset, what, schema)
-        columns, kept = schema.encode(frame, plan.columns, what, SyntheticDataError)
-        for regression in plan.regressions:
-            name = regression.response
-            inside = regression.supports(columns[name], schema.variables[name])
-            n_outside = int((~inside).sum())
-            if n_outside:
-                raise SyntheticDataError(
-                    f"{what}: {name!r} must be {regression.wants}; "
-                    f"{counted(n_outside, 'value is', 'values are')} not."
-                )
-        _refuse_far_away(confidential, columns, what)
-        release.append(Released(frame, columns, kept))
+        read = _read_parts if is_partitioned(dataset) else _read_whole
+        release.append(read(confidential, dataset, what))
+        _refuse_far_away(confidential, release[-1].columns, what)
     return release
+
+
+def _read_whole(confidential: Confidential, dataset: Any, what: str) -> Released:
+    plan, schema = confidential.plan, confidential.schema
+    frame = read_dataset(dataset, what, schema)
+    columns, kept = schema.encode(frame, plan.columns, what, SyntheticDataError)
+    _refuse_unsupported(confidential, columns, what)
+    return Released(frame, columns, kept)
+
+
+def _read_parts(confidential: Confidential, dataset: Any, what: str) -> Released:
+    """Read a dataset a part at a time, into a store of the columns that the plan uses."""
+    plan, schema, table = confidential.plan, confidential.schema, partitions(dataset, what)
+    table.require(plan.columns, SyntheticDataError)
+    folder, n_rows, parts = TemporaryFolder(), 0, []
+    step = confidential.step if confidential.is_stored else sampling_step(confidential.n_records)
+    with StoreWriter(folder.path / "columns", {}) as store:
+        # Columns that the plan does not use may tell of those that it does.
+        for part, frame in table.read(table.names):
+            columns, complete = schema.encode_rows(frame, plan.columns, part, SyntheticDataError)
+            kept = {name: values[complete] for name, values in columns.items()}
+            _refuse_unsupported(confidential, kept, part)
+            store.append(kept)
+            parts.append(evenly_spread(frame[complete], n_rows, step))
+            n_rows += int(complete.sum())
+    if not n_rows:
+        raise SyntheticDataError(f"{what} has no rows.")
+    sampled = pd.concat(parts, ignore_index=True)
+    columns, everywhere = schema.encode(sampled, plan.columns, what, SyntheticDataError)
+    return Released(
+        pd.DataFrame(index=pd.RangeIndex(n_rows)),
+        stored_columns(folder.path / "columns"),
+        np.ones(n_rows, dtype=bool),
+        Released(sampled, columns, everywhere),
+        folder,
+    )
+
+
+def _refuse_unsupported(confidential: Confidential, columns: Columns, what: str) -> None:
+    """Raise where values of a response are none that its family has."""
+    for regression in confidential.plan.regressions:
+        name = regression.response
+        inside = regression.supports(columns[name], confidential.schema.variables[name])
+        n_outside = int((~inside).sum())
+        if n_outside:
+            raise SyntheticDataError(
+                f"{what}: {name!r} must be {regression.wants}; "
+                f"{counted(n_outside, 'value is', 'values are')} not."
+            )
 
 
 def _refuse_far_away(confidential: Confidential, columns: Columns, what: str) -> None:
@@ -72,12 +130,16 @@ def _refuse_far_away(confidential: Confidential, columns: Columns, what: str) ->
         if values.dtype != np.float64 or not len(values):
             continue
         with np.errstate(over="ignore"):
-            is_far = np.abs(values).max() > FAR_AWAY * np.abs(own).max() > 0.0
+            is_far = _largest(values) > FAR_AWAY * _largest(own) > 0.0
         if is_far:
             raise SyntheticDataError(
                 f"{what}: {name!r} has values beyond {FAR_AWAY:.0e} times the largest of the "
                 "confidential data. Is it in the same units?"
             )
+
+
+def _largest(values: AnyColumn) -> float:
+    return max(float(np.abs(part).max()) for part in pieces(values))
 
 
 def as_datasets(synthetic: Any) -> list[Any]:
@@ -112,13 +174,19 @@ def fingerprint(dataset: Released) -> str:
     It is the same for the same rows in any order. Numbers enter by about four digits: a trip
     through CSV may change the last one of a number, and no two datasets agree so far in all rows.
     """
-    rows = np.zeros(int(dataset.kept.sum()), dtype=np.uint64)
-    for values in dataset.columns.values():
-        bits = (np.asarray(values, dtype=np.float64) + 0.0).view(np.uint64)  # no −0
-        # To the nearest number of so many bits; of two, to the even one.
-        last = (bits >> _DROPPED) & np.uint64(1)
-        coarse = (bits + last + _HALF) >> _DROPPED << _DROPPED
-        rows = rows * np.uint64(0x9E3779B97F4A7C15) + pd.util.hash_array(coarse)
-    sums = (rows.sum(), (rows * rows).sum(), np.bitwise_xor.reduce(rows))  # whatever the order
-    content = np.array([len(rows), *sums], dtype=np.uint64).tobytes()
+    n_rows, total, squares, either = 0, np.uint64(0), np.uint64(0), np.uint64(0)
+    columns = [pieces(values) for values in dataset.columns.values()]
+    with np.errstate(over="ignore"):
+        for part in zip(*columns, strict=True):
+            rows = np.zeros(len(part[0]), dtype=np.uint64)
+            for values in part:
+                bits = (np.asarray(values, dtype=np.float64) + 0.0).view(np.uint64)  # no −0
+                # To the nearest number of so many bits; of two, to the even one.
+                last = (bits >> _DROPPED) & np.uint64(1)
+                coarse = (bits + last + _HALF) >> _DROPPED << _DROPPED
+                rows = rows * np.uint64(0x9E3779B97F4A7C15) + pd.util.hash_array(coarse)
+            # Whatever the order of the rows.
+            n_rows, total = n_rows + len(rows), total + rows.sum()
+            squares, either = squares + (rows * rows).sum(), either ^ np.bitwise_xor.reduce(rows)
+    content = np.array([n_rows, total, squares, either], dtype=np.uint64).tobytes()
     return hashlib.blake2b(content, digest_size=16).hexdigest()

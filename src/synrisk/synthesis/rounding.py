@@ -61,7 +61,11 @@ def step_of(values: FloatArray) -> float:
 
 
 def is_coarse(
-    regression: Regression, posterior: Posterior, values: FloatArray, step: float
+    regression: Regression,
+    posterior: Posterior,
+    values: FloatArray,
+    step: float,
+    n_records: int | None = None,
 ) -> bool:
     """Tell whether values rounded to `step` are too coarse for the density of a model.
 
@@ -73,6 +77,8 @@ def is_coarse(
         Of the response, on its own scale.
     step
         0 where they are not rounded.
+    n_records
+        How many records the model was fitted to, where `values` are of some of them.
     """
     sds = regression.distribution.residual_sd(posterior.auxiliary)
     if not step or sds is None:
@@ -83,12 +89,15 @@ def is_coarse(
     below, at, above = (regression.on_model_scale(values + by) for by in (-step / 2, 0.0, step / 2))
     with np.errstate(all="ignore"):
         width = np.abs(above - np.where(np.isfinite(below), below, 2.0 * at - above))
-        return are_too_wide(width, sigma)
+        return are_too_wide(width, sigma, n_records)
 
 
-def are_too_wide(widths: FloatArray, sigma: float) -> bool:
-    """Tell whether what is rounded to values is too wide for a density, row by row."""
-    shift = math.sqrt(2.0 * len(widths)) * float(np.mean((widths / sigma) ** 2)) / 24.0
+def are_too_wide(widths: FloatArray, sigma: float, n_rows: int | None = None) -> bool:
+    """Tell whether what is rounded to values is too wide for a density, row by row.
+
+    `n_rows` is the number of rows, where the widths are those of some.
+    """
+    shift = math.sqrt(2.0 * (n_rows or len(widths))) * float(np.mean((widths / sigma) ** 2)) / 24.0
     return not shift <= _LARGEST_SHIFT
 
 

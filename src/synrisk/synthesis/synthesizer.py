@@ -7,7 +7,8 @@ import os
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, TypeAlias, get_args
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args, overload
 
 import numpy as np
 import pandas as pd
@@ -32,6 +33,9 @@ from synrisk.base.workers import Executor, workers
 from synrisk.data.archive import intact
 from synrisk.data.frames import TableLike, read_table
 from synrisk.data.netcdf import Contents, load, save
+from synrisk.data.output_files import as_path
+from synrisk.data.parquet_parts import cut, new_folder, write_parts
+from synrisk.data.partitions import is_partitioned
 from synrisk.data.schema import (
     Columns,
     Factor,
@@ -41,14 +45,14 @@ from synrisk.data.schema import (
     columns_where_there,
     text_columns,
 )
-from synrisk.fitting import Refit, fit_regression
-from synrisk.models.design import Design
+from synrisk.fitting import Refit, fit_regression, refuse_too_large
+from synrisk.models.design import Design, least_columns
 from synrisk.models.families import Rounded
 from synrisk.models.plan import Plan, Regression
 from synrisk.models.posterior import Posterior, parameter_names
 from synrisk.models.priors import Conjugate, PriorSpec, check_prior
 from synrisk.synthesis.confidential import Confidential
-from synrisk.synthesis.datasets import HeldBackWarning, synthesize
+from synrisk.synthesis.datasets import HeldBackWarning, synthesize, synthesize_parts
 from synrisk.synthesis.draws import bambi
 from synrisk.synthesis.draws.arviz import inference_table, is_inference
 from synrisk.synthesis.draws.draw_tables import read_draws, split_rename
@@ -63,6 +67,7 @@ from synrisk.synthesis.predictive_checks import (
 from synrisk.synthesis.refits import Refits, rows_of_records
 from synrisk.synthesis.release import read_release
 from synrisk.synthesis.rounding import is_coarse, rounded, stored_step
+from synrisk.synthesis.stored_records import read_stored
 from synrisk.synthesis.synthesizer_file import (
     models_from_contents,
     models_to_contents,
@@ -135,7 +140,7 @@ class Synthesizer:
         release
             As in `synrisk.fit`.
         """
-        confidential = Confidential.read(
+        confidential = _read(
             regressions, data, types=types, id_column=id, missing=missing, release=release
         )
         _refuse_gaps_in_draws(confidential.plan)
@@ -163,7 +168,7 @@ class Synthesizer:
             )
             for regression, design in zip(plan.regressions, designs, strict=True)
         )
-        refuse_exact(confidential)
+        refuse_exact(confidential.sample)
         return cls(confidential, models)
 
     @classmethod
@@ -279,9 +284,29 @@ class Synthesizer:
             posteriors.append(posterior)
         return tuple(posteriors)
 
+    @overload
     def synthesize(
-        self, m: int = 1, seed: int | None = None, *, executor: Any = None
-    ) -> list[pd.DataFrame]:
+        self, m: int = 1, seed: int | None = None, *, executor: Any = None, out: None = None
+    ) -> list[pd.DataFrame]: ...
+
+    @overload
+    def synthesize(
+        self,
+        m: int = 1,
+        seed: int | None = None,
+        *,
+        executor: Any = None,
+        out: str | os.PathLike[str],
+    ) -> list[Path]: ...
+
+    def synthesize(
+        self,
+        m: int = 1,
+        seed: int | None = None,
+        *,
+        executor: Any = None,
+        out: str | os.PathLike[str] | None = None,
+    ) -> list[pd.DataFrame] | list[Path]:
         """Draw synthetic datasets, each from its own draw of the parameters.
 
         Variables are drawn in the plan's order, with the synthetic values of those before. Other
@@ -301,22 +326,56 @@ class Synthesizer:
             than 19 digits.
         executor
             As in `attribute_risk`.
+        out
+            A new folder to write the datasets to, in folders dataset-1 and so on of Parquet files
+            part-00000.parquet and so on. Of data that were read in parts they are always written,
+            and hold the columns of the formulas alone.
+
+        Returns
+        -------
+        list
+            A frame each, or with `out` the path of a folder each.
         """
         if not _is_count(m):
             raise OptionError(f"m must be a whole number from 1; got {got(m)}.")
+        if out is None and self.confidential.is_stored:
+            raise OptionError(
+                "The confidential data were read in parts, and so are synthetic data written: name "
+                "a new folder, out='…'."
+            )
         team = workers(executor)
         kept = (*self.released_as_is, ORDER) if self.released_as_is else ()
-        refuse_relations(self.confidential, self.memory, kept)
+        refuse_relations(self.confidential.sample, self.memory, kept)
         start = checked_seed(seed)
         if 0 <= start < MOST_TRIED:
             self.memory.recall("chosen seeds", set[int]).add(start)
+        datasets: list[pd.DataFrame] | list[Path]
         with team.open() as opened:
-            datasets = synthesize(self.confidential, self.models, int(m), start, opened)
+            if out is None:
+                datasets = synthesize(self.confidential, self.models, int(m), start, opened)
+            else:
+                datasets = self._write(new_folder(as_path(out)), int(m), start, opened)
         # Of the column that names the records everybody knows.
         held_back = [name for name in self.confidential.held_back if name != self.data.index.name]
         if held_back:
             warnings.warn(_about_held_back(held_back), HeldBackWarning, stacklevel=2)
         return datasets
+
+    def _write(self, folder: Path, m: int, seed: int, executor: Executor) -> list[Path]:
+        """Write datasets in parts, each whole before the next begins; return their folders."""
+        confidential, models, found = self.confidential, self.models, []
+        in_memory: list[pd.DataFrame] = []
+        if not confidential.is_stored:
+            in_memory = synthesize(confidential, models, m, seed, executor)
+        for number in range(m):
+            parts = (
+                synthesize_parts(confidential, models, number, seed, executor)
+                if confidential.is_stored
+                else cut(in_memory[number])
+            )
+            found.append(new_folder(folder / f"dataset-{number + 1}"))
+            write_parts(found[-1], parts)
+        return found
 
     @property
     def chosen_seeds(self) -> tuple[int, ...]:
@@ -391,7 +450,7 @@ class Synthesizer:
     @property
     def _predictive_checks(self) -> tuple[PredictiveCheck, ...]:
         def check() -> tuple[PredictiveCheck, ...]:
-            variables, columns = self.schema.variables, self.columns
+            variables, columns = self.schema.variables, self.confidential.sample.columns
             by_model = (
                 check_predictions(
                     model.of_values,
@@ -416,6 +475,11 @@ class Synthesizer:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save plan, confidential data and draws to a NetCDF file that its owner alone can read."""
+        if self.confidential.is_stored:
+            raise OptionError(
+                "A synthesizer of data that were read in parts cannot be saved: a file holds the "
+                "data. Fit it again with the same seed, which gives the same draws."
+            )
         meta, arrays = self.to_contents()
         save(path, Contents("a synthesizer", meta, arrays, self.data))
 
@@ -547,7 +611,10 @@ def fit(
     regressions
         The models, in the order in which their responses are to be synthesized.
     data
-        The confidential data: a frame, or the path of a CSV, Parquet or RDS file.
+        The confidential data: a frame, or the path of a CSV, Parquet or RDS file. What is too large
+        for memory is read in parts: a folder of Parquet files, a dataset of pyarrow, or a frame of
+        Dask. The columns of the formulas are then kept in a temporary folder (in the folder that
+        the environment variable ``TMPDIR`` names), which only its owner can enter.
     n_draws
         The number of posterior draws of each model.
     prior
@@ -589,10 +656,13 @@ def fit(
         )
     one_of("engine", engine, get_args(EngineName))
     team, start, common = workers(executor), checked_seed(seed), check_prior(prior)
-    confidential = Confidential.read(
+    confidential = _read(
         regressions, data, types=types, id_column=id, missing=missing, release=release
     )
-    refuse_exact(confidential)
+    refuse_exact(confidential.sample)
+    for regression in confidential.plan.regressions:
+        if not regression.parsed.groups:
+            _refuse_many_levels(confidential, regression)
     designs = [confidential.design(regression) for regression in confidential.plan.regressions]
     chosen = _priors_by_model(confidential, designs, common)
     for regression, of_model in zip(confidential.plan.regressions, chosen, strict=True):
@@ -609,6 +679,23 @@ def fit(
             models.append(model if instead is None else settings.fit(confidential, instead, design))
     plan = Plan.of([model.regression for model in models])
     return Synthesizer(replace(confidential, plan=plan), tuple(models))
+
+
+def _refuse_many_levels(confidential: Confidential, regression: Regression) -> None:
+    """Raise if a design would be too large for a fit, before it fills the memory."""
+    variable = confidential.schema.variables[regression.response]
+    refuse_too_large(
+        regression.title,
+        confidential.n_records,
+        least_columns(regression.parsed, confidential.schema, confidential.columns),
+        regression.distribution.n_predictors(variable),
+    )
+
+
+def _read(regressions: Any, data: Any, **options: Any) -> Confidential:
+    """Read the confidential data into memory, or a table that is in parts into a store."""
+    read = read_stored if is_partitioned(data) else Confidential.read
+    return read(regressions, data, **options)
 
 
 def _about_held_back(names: Sequence[str]) -> str:
@@ -657,9 +744,9 @@ def _of_rounded_values(
         return None  # Bambi's families are not of rounded values, which `attribute_risk` says
     if settings.engine == "exact" or prior == "conjugate" or isinstance(prior, Conjugate):
         return None  # asked for by name; `attribute_risk` says that its numbers are not known
-    values = confidential.columns[regression.response]
-    step = stored_step(regression, confidential.data[regression.response].dtype)
-    coarse = is_coarse(regression, model.posterior, values, step)
+    values = confidential.sample.columns[regression.response]
+    step = stored_step(regression, confidential.sample.data[regression.response].dtype)
+    coarse = is_coarse(regression, model.posterior, values, step, confidential.n_records)
     return rounded(regression) if coarse else None
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from synrisk.base.arrays import as_float
 from synrisk.base.errors import OptionError, SettingsError, got, listed, nearest
 from synrisk.data.toml import Section, read_settings
 
@@ -255,7 +256,7 @@ def _problem(key: str, value: object) -> str:
     """Return what is wrong with a limit or a share, or nothing."""
     good = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
     if good:
-        number = float(value)  # type: ignore[arg-type]
+        number = as_float(value)  # type: ignore[arg-type]
         good = 0.0 <= number < np.inf
         good &= not (key in ("gain", "probability") and number > 1.0)
         good &= not (key == "lift" and number == 0.0)

@@ -99,3 +99,53 @@ def test_an_executor_that_gives_promises(fitted):
     release = fitted.synthesize(seed=SECRET)
     own, theirs = (sr.attribute_risk(fitted, release, executor=e) for e in ("serial", Client()))
     pd.testing.assert_frame_equal(own.records, theirs.records, check_exact=True)
+
+
+@pytest.mark.parametrize("formula", ["y ~ g", "y ~ x + g * h"], ids=["alone", "with another"])
+def test_levels_are_counted_before_the_design_is_made(formula, monkeypatch):
+    """40,000 records by 20,000 columns would take 6 GB before they are refused."""
+    monkeypatch.setattr("synrisk.models.design.Design.freeze", lambda *_: pytest.fail("made"))
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame(rng.normal(size=(4000, 2)), columns=["x", "y"])
+    n_levels = 600 if "h" in formula else 2000
+    data["g"] = [f"level {k % n_levels}" for k in range(4000)]
+    data["h"] = ["one", "two", "three", "four"] * 1000
+    with pytest.raises(sr.FitError, match="coefficients and 4,000 records are too many"):
+        sr.fit(sr.Regression(formula), data)
+
+
+HUGE = 10**400  # no float holds it
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: sr.Relative(HUGE),
+        lambda: sr.Relative(5, HUGE, 1),
+        lambda: sr.Additive(5, HUGE, HUGE),
+        lambda: sr.Interval(5, -HUGE, HUGE),
+        lambda: sr.Range(HUGE),
+        lambda: sr.Range(margin=HUGE),
+        lambda: sr.Tolerance(width=HUGE),
+        lambda: sr.TruthFactor(HUGE),
+        lambda: sr.MostlyModel(HUGE),
+        lambda: sr.Radius(HUGE),
+        lambda: sr.Criteria(gain=HUGE),
+        lambda: sr.RoundedGaussian(HUGE),
+        lambda: sr.TruncatedGaussian(HUGE, 0),
+        lambda: sr.fit(sr.Regression("b ~ x"), people(60), types={"b": (0, HUGE)}),
+    ],
+)
+def test_whole_numbers_that_no_float_holds(make):
+    with pytest.raises(sr.SynriskError):
+        make()
+
+
+def test_more_guesses_than_can_be_counted(fitted):
+    with pytest.raises(sr.GuessError, match="whole number from 2 to 1,000,000,000"):
+        sr.attribute_risk(fitted, fitted.synthesize(seed=SECRET), guesses=HUGE)
+
+
+def test_a_column_to_be_released_that_is_no_name():
+    with pytest.raises(sr.OptionError, match="there is no column a ndarray"):
+        sr.fit(sr.Regression("b ~ x"), people(60), release=[np.array([1, 2])])

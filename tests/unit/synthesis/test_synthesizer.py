@@ -1,6 +1,8 @@
 """Synthetic data: right distributions, synthetic predictors, types kept, streams that stay."""
 
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from multiprocessing.pool import ThreadPool
 
 import numpy as np
 import pandas as pd
@@ -309,9 +311,31 @@ def test_results_that_an_executor_loses_are_missed(results):
         fitted.synthesize(2, seed=1, executor=Forgetful(results))
 
 
-def test_processes_are_refused():
-    with ProcessPoolExecutor(1) as processes, pytest.raises(sr.OptionError, match="use threads"):
+@pytest.mark.parametrize("make", [ProcessPoolExecutor, get_context("spawn").Pool])
+def test_processes_are_refused(make):
+    with make(1) as processes, pytest.raises(sr.OptionError, match="use threads"):
         sr.fit(sr.Regression("k ~ x", "poisson"), people(60), executor=processes)
+
+
+def test_a_pool_of_threads_is_none_of_processes():
+    data, plan = people(60), sr.Regression("k ~ x", "poisson")
+    with ThreadPool(2) as threads:
+        theirs = sr.fit(plan, data, seed=1, executor=threads)
+    pd.testing.assert_frame_equal(theirs.draws("k"), sr.fit(plan, data, seed=1).draws("k"))
+
+
+def test_an_executor_that_fails_is_told_without_what_it_says():
+    class Failing:
+        def map(self, function, items):
+            yield from ()
+            raise RuntimeError("cannot send 22042.729")
+
+    closed = ThreadPoolExecutor(1)
+    closed.shutdown()
+    for executor in (Failing(), closed):
+        with pytest.raises(sr.OptionError, match="its map failed with RuntimeError") as caught:
+            sr.fit(sr.Regression("k ~ x", "poisson"), people(60), executor=executor)
+        assert caught.value.__context__ is None
 
 
 def test_missing_values_made_a_level_are_missing_again():

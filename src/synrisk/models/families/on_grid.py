@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from synrisk.base.arrays import BoolArray, FloatArray
+from synrisk.base.arrays import BoolArray, FloatArray, as_float
 from synrisk.base.errors import OptionError
 from synrisk.data.schema import Variable
 from synrisk.models.families.family import Family
@@ -27,7 +27,7 @@ class OnGrid(Family):
 
     def __post_init__(self) -> None:
         real = isinstance(self.step, numbers.Real) and not isinstance(self.step, bool)
-        if not real or not 0.0 < float(self.step) < math.inf:
+        if not real or not 0.0 < as_float(self.step) < math.inf:
             raise OptionError("The step of rounded values must be a number above 0.")
         object.__setattr__(self, "step", float(self.step))
 

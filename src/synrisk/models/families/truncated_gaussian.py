@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import log_ndtr, ndtri_exp
 
-from synrisk.base.arrays import BoolArray, FloatArray
+from synrisk.base.arrays import BoolArray, FloatArray, as_float
 from synrisk.base.errors import OptionError
 from synrisk.data.schema import Numeric, Variable
 from synrisk.models.families.family import Auxiliary, Family
@@ -45,7 +45,7 @@ class TruncatedGaussian(Family):
             bound = getattr(self, name)
             if not isinstance(bound, numbers.Real) or isinstance(bound, bool):
                 raise OptionError(f"truncated_gaussian: {name} must be a number.")
-            object.__setattr__(self, name, float(bound))
+            object.__setattr__(self, name, as_float(bound))
         if not self.lower < self.upper:
             raise OptionError("truncated_gaussian: lower must be below upper.")
 

@@ -7,7 +7,7 @@ record, so their number is bounded, those most at risk first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -16,10 +16,10 @@ from scipy.special import logsumexp
 from synrisk.base.arrays import FloatArray
 from synrisk.core.likelihood import ModelBlock
 from synrisk.core.table_errors import TableErrors
-from synrisk.fitting import Evidence, Reach
+from synrisk.fitting import ArrayTable, Evidence, Reach
 from synrisk.fitting.psis import smoothed
 from synrisk.risk.estimators.estimate import Estimate, ModelErrors, Request, Shape
-from synrisk.risk.estimators.exact import exact_within
+from synrisk.risk.estimators.exact import exact_within, response_ends
 from synrisk.synthesis.fitted_model import Model
 
 
@@ -119,8 +119,8 @@ def fitted_at_guesses(
         return estimate
     model, synthesizer = request.model, request.synthesizer
     if model.regression.distribution.exact:
-        everybody = model.regression.on_model_scale(synthesizer.columns[model.regression.response])
-        reach = float(np.ptp(np.concatenate([everybody, block.guesses.ravel()])))
+        ends = response_ends(model.regression, synthesizer.columns[model.regression.response])
+        reach = float(np.ptp(np.concatenate([ends, block.guesses.ravel()])))
         return exact_within(request, Reach(reach))
     guesses = _rows_of_guesses(block)
     found = [
@@ -129,8 +129,7 @@ def fitted_at_guesses(
     ]
     predicted = None
     if block.is_weighted:
-        matrix, y, omega = guesses
-        as_one = (matrix, y, np.ones(len(omega)))
+        as_one = replace(guesses, omega=np.ones(guesses.n_rows))
         predicted = synthesizer.refits.evidence(model, [], position, as_one, request.executor)
     return AtGuesses(
         np.stack([evidence.log_evidence for evidence in found]),
@@ -144,10 +143,10 @@ def can_be_fitted(model: Model, estimate: Estimate) -> bool:
     return model.fit is not None and estimate.can_be_fitted
 
 
-def _rows_of_guesses(block: ModelBlock) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _rows_of_guesses(block: ModelBlock) -> ArrayTable:
     """Return the design, the response and the weight of one record at each cell of its table."""
     n_parents, n_guesses = block.places.shape[1], block.guesses.shape[1]
     matrix = block.values[0][block.places].T  # (parent cell, column)
     y = np.tile(block.guesses[0], n_parents)
     omega = np.full(n_parents * n_guesses, block.record_weights[0])
-    return np.repeat(matrix, n_guesses, axis=0), y, omega
+    return ArrayTable(np.repeat(matrix, n_guesses, axis=0), y, omega)

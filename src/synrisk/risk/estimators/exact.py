@@ -8,9 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from synrisk.base.arrays import FloatArray
+from synrisk.base.chunks import chunks
 from synrisk.base.messages import setting
 from synrisk.core.likelihood import ModelBlock, Nodes, log_predictive_by_nodes
 from synrisk.fitting import Reach
+from synrisk.models.plan import Regression
 from synrisk.risk.estimators.estimate import Estimate, Estimator, Request, Shape
 from synrisk.synthesis.fitted_model import Model
 
@@ -91,9 +93,16 @@ def _reach(request: Request) -> Reach:
     own = request.extents[k].furthest_on_scale
     if not synthesizer.plan.parents(k):
         return Reach(own, _from_model(request))
-    everybody = regression.on_model_scale(synthesizer.columns[regression.response])
-    moved = min(_moved_by_parents(request), np.ptp(everybody))
+    low, high = response_ends(regression, synthesizer.columns[regression.response])
+    moved = min(_moved_by_parents(request), high - low)
     return Reach(float(own + moved), _from_model(request))
+
+
+def response_ends(regression: Regression, column: FloatArray) -> tuple[float, float]:
+    """Return the smallest and the largest response of a column, on the model's scale."""
+    parts = (regression.on_model_scale(column[part]) for part in chunks(len(column)))
+    ends = np.array([(part.min(), part.max()) for part in parts])
+    return float(ends[:, 0].min()), float(ends[:, 1].max())
 
 
 def _from_model(request: Request) -> float:
@@ -107,21 +116,25 @@ def _from_model(request: Request) -> float:
         return np.inf
     weight = np.exp(model.posterior.log_weights)
     means = weight @ model.posterior.coefficients[:, :, 0]
-    fitted = request.synthesizer.refits.design(model, None) @ means
-    low, high, first = np.zeros(len(fitted)), np.zeros(len(fitted)), 0
+    first, moving = 0, []
     for term in model.design.terms:
         mentioned = [p for p in parents if plan.synthesized[p] in term.variables]
         if mentioned and (len(term.variables) > 1 or not term.is_product):
             return np.inf
         for p in mentioned:
-            truth = request.synthesizer.columns[plan.synthesized[p]]
             ends = (extents[p].low, extents[p].high)
-            moves = np.stack([float(means[first]) * (end - truth) for end in ends])
-            low, high = low + moves.min(axis=0), high + moves.max(axis=0)
+            truths = request.synthesizer.columns[plan.synthesized[p]]
+            moving.append((float(means[first]), ends, truths))
         first += len(term.columns)
-    above = extents[k].high_on_scale - (fitted + low)
-    below = (fitted + high) - extents[k].low_on_scale
-    return _SLACK * float(max(above.max(), below.max()))
+    lowest, highest = extents[k].low_on_scale, extents[k].high_on_scale
+    furthest, table = -np.inf, request.synthesizer.refits.table(model, None)
+    for part in chunks(table.n_rows):
+        low = high = table.part(part).matrix @ means
+        for by, ends, truths in moving:
+            moves = np.stack([by * (end - truths[part]) for end in ends])
+            low, high = low + moves.min(axis=0), high + moves.max(axis=0)
+        furthest = max(furthest, float((highest - low).max()), float((high - lowest).max()))
+    return _SLACK * furthest
 
 
 def _moved_by_parents(request: Request) -> float:

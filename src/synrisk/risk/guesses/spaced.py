@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synrisk.base.arrays import FloatArray
+from synrisk.base.arrays import FloatArray, as_float
 from synrisk.base.errors import GuessError, counted
 from synrisk.base.messages import either, place_of
 from synrisk.data.schema import Factor
@@ -17,6 +17,7 @@ from synrisk.risk.guesses.strategy import Grid, Target, n_without_truth, with_tr
 EVERY_LEVEL = either("AllLevels()", '"all levels"')
 SOME_VALUES = either("Values([...])", "{ values = [...] }")
 _A_TENTH = "below = 0.1, above = 0.1"
+_MOST = 1_000_000_000  # guesses, of which far fewer fit into memory: a bound for arithmetic alone
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,8 @@ class Within:
         try:
             low, high = bounds
             made = cls(
-                -np.inf if low is None else float(low), np.inf if high is None else float(high)
+                -np.inf if low is None else as_float(low),
+                np.inf if high is None else as_float(high),
             )
         except (TypeError, ValueError):
             made = cls(np.nan, np.nan)
@@ -49,13 +51,15 @@ def is_real(value: object) -> bool:
     """Tell whether `value` is a finite real number, of Python or of NumPy."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return False
-    return bool(np.isfinite(float(value)))
+    return bool(np.isfinite(as_float(value)))
 
 
 def check_number(strategy: str, n: int) -> None:
     """Raise unless `n` is a number of guesses."""
-    if isinstance(n, bool) or not isinstance(n, numbers.Integral) or n < 2:
-        raise GuessError(f"{strategy}: the number of guesses must be a whole number from 2.")
+    if isinstance(n, bool) or not isinstance(n, numbers.Integral) or not 2 <= n <= _MOST:
+        raise GuessError(
+            f"{strategy}: the number of guesses must be a whole number from 2 to {_MOST:,}."
+        )
 
 
 def check_width(strategy: str, below: float, above: float) -> None:
