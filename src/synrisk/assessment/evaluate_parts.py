@@ -32,6 +32,7 @@ from synrisk.risk.parted_evaluation import (
     PartedEvaluation,
     extents_of,
     parts_of,
+    positions_of,
     rows_of_part,
 )
 from synrisk.risk.question import widths
@@ -85,11 +86,11 @@ def evaluate_parts(
         made_from = _made_from(asked, read, evaluation)
         states = folder.begin(made_from)
         with bar(progress, "Evaluating records", n_records) as on_records:
-            for number, (positions, state) in enumerate(zip(evaluation.parts, states, strict=True)):
+            for number, (part, state) in enumerate(zip(evaluation.parts, states, strict=True)):
                 if state == _KEPT:
-                    on_records(len(positions))
+                    on_records(part.stop - part.start)
                     continue
-                own = evaluation.of(positions)
+                own = evaluation.of(positions_of(part))
                 result = own.run(
                     team, keep_joint=False, with_errors=asked.with_errors, on_records=on_records
                 )
@@ -183,7 +184,7 @@ def _made_from(asked: Asked, read: Read, evaluation: PartedEvaluation) -> list[d
             asked.with_errors,
         ),
     }
-    return [{**common, "records": [int(one[0]), int(one[-1])]} for one in evaluation.parts]
+    return [{**common, "records": [one.start, one.stop]} for one in evaluation.parts]
 
 
 def _table(evaluation: Evaluation, result: RiskArrays) -> Any:

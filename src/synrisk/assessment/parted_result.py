@@ -25,7 +25,7 @@ from synrisk.risk.estimators.estimate import Finding
 from synrisk.risk.evaluation import Evaluation
 from synrisk.risk.further_releases import further_releases
 from synrisk.risk.grid_size import physical_memory
-from synrisk.risk.parted_evaluation import PartedEvaluation
+from synrisk.risk.parted_evaluation import PartedEvaluation, positions_of
 from synrisk.risk.question import Question
 from synrisk.risk.release_checks import ReleaseChecks
 from synrisk.synthesis.release import Released
@@ -79,7 +79,6 @@ class PartedRisk(AttributeRisk):
         """Return the result that lies in a folder."""
         made = cls.__new__(cls)
         template = evaluation.template
-        everybody = np.arange(template.synthesizer.n_records)
         vars(made).update(
             estimator=estimator,
             n_datasets=len(release),
@@ -87,7 +86,7 @@ class PartedRisk(AttributeRisk):
             _notes=notes,
             release_check=checks,
             _evaluation=template,
-            _labels=tables.labels_of(template.synthesizer, everybody, template.asked),
+            _labels=tables.labels_of(template.synthesizer, slice(None), template.asked),
             fingerprints=fingerprints,
             folder=folder,
             states=tuple(states),
@@ -125,9 +124,9 @@ class PartedRisk(AttributeRisk):
 
     def parts(self, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
         """Yield the records, or some of their columns, a part at a time."""
-        for positions, path in zip(self._parted.parts, self._paths, strict=True):
+        for rows, path in zip(self._parted.parts, self._paths, strict=True):
             part = pd.read_parquet(path, columns=None if columns is None else list(columns))
-            part.index = self._labels.records[positions]
+            part.index = self._labels.records[rows]
             yield part
 
     @property
@@ -189,8 +188,8 @@ class PartedRisk(AttributeRisk):
         """Why the risk of some records is not known, whatever their numbers say."""
         names = [f"before_{name}" for name in self._labels.names]
         found = [
-            self._doubts_of(positions, part)
-            for positions, part in zip(self._parted.parts, self.parts(names), strict=True)
+            self._doubts_of(positions_of(rows), part)
+            for rows, part in zip(self._parted.parts, self.parts(names), strict=True)
         ]
         whole = [
             Doubt(one.variable, one.why, one.what_to_do, np.concatenate([d.records for d in same]))
@@ -201,9 +200,9 @@ class PartedRisk(AttributeRisk):
 
     def _parts(self) -> Iterable[RecordPart]:
         names = self._labels.names
-        for positions, part in zip(self._parted.parts, self.parts(), strict=True):
-            measures = tables.measures_of_table(part, names)
-            yield RecordPart(measures, part.index, self._doubts_of(positions, part))
+        for rows, part in zip(self._parted.parts, self.parts(), strict=True):
+            doubts = self._doubts_of(positions_of(rows), part)
+            yield RecordPart(tables.measures_of_table(part, names), part.index, doubts)
 
     @property
     def shaky(self) -> list[Finding]:

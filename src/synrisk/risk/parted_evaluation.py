@@ -31,19 +31,24 @@ def rows_of_part(n_guesses: int) -> int:
     return ROWS * min(max(n_chunks, 1), _MOST_CHUNKS)
 
 
-def parts_of(n_records: int, n_rows: int) -> list[IntArray]:
-    """Return the positions of the records of each part."""
+def parts_of(n_records: int, n_rows: int) -> list[slice]:
+    """Return which records make each part."""
     first_of_each = range(0, n_records, n_rows)
-    return [np.arange(first, min(first + n_rows, n_records)) for first in first_of_each]
+    return [slice(first, min(first + n_rows, n_records)) for first in first_of_each]
+
+
+def positions_of(part: slice) -> IntArray:
+    """Return the positions of the records of a part."""
+    return np.arange(part.start, part.stop)
 
 
 def extents_of(
-    question: Question, synthesizer: Synthesizer, parts: Sequence[IntArray], n_datasets: int
+    question: Question, synthesizer: Synthesizer, parts: Sequence[slice], n_datasets: int
 ) -> tuple[Extent, ...]:
     """Return how far the guesses of all records go, for each variable."""
     whole: list[Extent] = []
-    for positions in parts:
-        grids = question.grids(synthesizer, positions, n_datasets)
+    for part in parts:
+        grids = question.grids(synthesizer, positions_of(part), n_datasets)
         own = list(map(Extent.of, grids, synthesizer.plan.regressions))
         whole = [one.and_of(two) for one, two in zip(whole, own, strict=True)] if whole else own
     return tuple(whole)
@@ -64,14 +69,14 @@ class PartedEvaluation:
     extents
         How far the guesses of all records go, for each variable.
     parts
-        The positions of the records of each part.
+        Which records make each part.
     """
 
     template: Evaluation
     question: Question
     n_datasets: int
     extents: tuple[Extent, ...]
-    parts: tuple[IntArray, ...]
+    parts: tuple[slice, ...]
 
     def of(self, positions: IntArray) -> Evaluation:
         """Return the evaluation of some records, their guesses laid out."""
@@ -89,6 +94,6 @@ class PartedEvaluation:
 
     def run(self, team: Workers) -> Iterator[tuple[Evaluation, RiskArrays]]:
         """Evaluate one part after the other, without errors; nothing is kept."""
-        for positions in self.parts:
-            evaluation = self.of(positions)
+        for part in self.parts:
+            evaluation = self.of(positions_of(part))
             yield evaluation, evaluation.run(team, keep_joint=False, with_errors=False)

@@ -59,7 +59,9 @@ class Labels:
         return seen
 
 
-def labels_of(synthesizer: Synthesizer, positions: IntArray, asked: Sequence[int] | None) -> Labels:
+def labels_of(
+    synthesizer: Synthesizer, positions: slice | IntArray, asked: Sequence[int] | None
+) -> Labels:
     """Return what the evaluated records and the variables are called; `asked` are these."""
     plan = synthesizer.plan
     axes = range(len(plan.synthesized)) if asked is None else asked
