@@ -12,6 +12,7 @@ from synrisk.base.errors import (
     DataError,
     DisclosureError,
     DrawsError,
+    EngineError,
     FileError,
     FitError,
     FormulaError,
@@ -25,6 +26,7 @@ from synrisk.base.errors import (
     SyntheticDataError,
     UnreliableError,
 )
+from synrisk.base.workers import Processes
 from synrisk.data.csv_dialects import FileWarning
 from synrisk.data.households import load_households
 from synrisk.models.families import (
@@ -73,6 +75,7 @@ __all__ = [
     "DataError",
     "DisclosureError",
     "DrawsError",
+    "EngineError",
     "Exponential",
     "FileError",
     "FileWarning",
@@ -88,6 +91,7 @@ __all__ = [
     "OptionError",
     "PlanError",
     "PriorError",
+    "Processes",
     "Radius",
     "Range",
     "Regression",

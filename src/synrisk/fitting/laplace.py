@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.base.errors import FitError
+from synrisk.base.kept import called
 from synrisk.base.seeds import stream
 from synrisk.base.workers import Executor
 from synrisk.core.likelihood import KernelDraws, add_log_density
@@ -99,14 +101,8 @@ class Problem:
 
     def log_posterior(self, theta: FloatArray) -> float:
         """Return the log posterior at one theta, up to a constant."""
-        coefficients, auxiliary = self.parts(theta)
-
-        def of(rows: Rows) -> float:
-            with np.errstate(over="ignore", invalid="ignore"):
-                log_f = self.family.log_density(rows.y, rows.matrix @ coefficients, auxiliary)
-                return float(rows.omega @ log_f)
-
-        value = sum(self.executor.map(of, self.rows)) + float(self.prior.log_density(theta))
+        of_part = partial(_log_likelihood, self.family, *self.parts(theta))
+        value = sum(self.executor.map(of_part, self.rows)) + float(self.prior.log_density(theta))
         return value if math.isfinite(value) else -math.inf
 
     def derivatives(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -119,23 +115,32 @@ class Problem:
     def log_posterior_of_draws(self, theta: FloatArray) -> FloatArray:
         """Return the log posterior at each of ``theta[draw]``, up to what is the same for all."""
         coefficients, auxiliary = self.parts(theta)
-        n_draws = len(theta)
         draws = KernelDraws(
             self.family,
             np.ascontiguousarray(np.moveaxis(coefficients, 0, 2)),
             self.family.kernel_parameters(auxiliary),
-            np.zeros(n_draws),
+            np.zeros(len(theta)),
         )
-
-        def of(rows: Rows) -> FloatArray:
-            total = np.zeros(n_draws)
-            add_log_density(draws, rows.y, rows.matrix, rows.omega, total)
-            return total
-
         total = self.prior.log_density(theta)
-        for part in self.executor.map(of, self.rows):
+        for part in self.executor.map(partial(_log_likelihood_of_draws, draws), self.rows):
             total = total + part
         return total
+
+
+@called("fitting")
+def _log_likelihood(
+    family: Family, coefficients: FloatArray, auxiliary: FloatArray, rows: Rows
+) -> float:
+    with np.errstate(over="ignore", invalid="ignore"):
+        log_f = family.log_density(rows.y, rows.matrix @ coefficients, auxiliary)
+        return float(rows.omega @ log_f)
+
+
+@called("fitting")
+def _log_likelihood_of_draws(draws: KernelDraws, rows: Rows) -> FloatArray:
+    total = np.zeros(len(draws.log_v))
+    add_log_density(draws, rows.y, rows.matrix, rows.omega, total)
+    return total
 
 
 def likelihood_derivatives(
@@ -150,37 +155,40 @@ def likelihood_derivatives(
 
     Parameters are predictor by predictor, then the logs of the auxiliary ones.
     """
+    n_parameters = coefficients.size + len(auxiliary)
+    nothing = np.zeros(n_parameters), np.zeros((n_parameters, n_parameters))
+    gradient, information = of_prior or nothing
+    of_part = partial(_derivatives, family, coefficients, auxiliary)
+    for from_rows, hessian in executor.map(of_part, rows):
+        gradient = gradient + from_rows
+        information = information - hessian
+    return gradient, information
+
+
+@called("fitting")
+def _derivatives(
+    family: Family, coefficients: FloatArray, auxiliary: FloatArray, rows: Rows
+) -> tuple[FloatArray, FloatArray]:
+    """Return gradient and Hessian of the log likelihood of some rows."""
     n_columns, n_predictors = coefficients.shape
     n_auxiliary = len(auxiliary)
     ones = [slice(q * n_columns, (q + 1) * n_columns) for q in range(n_predictors)]
     last = n_columns * n_predictors
     ones += [slice(last + a, last + a + 1) for a in range(n_auxiliary)]
-    n_parameters = last + n_auxiliary
-
-    def of(rows: Rows) -> tuple[FloatArray, FloatArray]:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return summed(rows, rows.matrix @ coefficients)
-
-    def summed(rows: Rows, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    with np.errstate(over="ignore", invalid="ignore"):
+        eta = rows.matrix @ coefficients
         score = rows.omega[:, None] * family.score(rows.y, eta, auxiliary)
         second = rows.omega[:, None, None] * family.curvature(rows.y, eta, auxiliary)
         column = np.ones((len(rows.y), 1))
         designs = [rows.matrix] * n_predictors + [column] * n_auxiliary
         gradient = np.concatenate([x.T @ score[:, k] for k, x in enumerate(designs)])
-        hessian = np.empty((n_parameters, n_parameters))
+        hessian = np.empty((last + n_auxiliary, last + n_auxiliary))
         for j, left in enumerate(designs):
             for k in range(j + 1):
                 block = left.T @ (second[:, j, k, None] * designs[k])
                 hessian[ones[j], ones[k]] = block
                 hessian[ones[k], ones[j]] = block.T
-        return gradient, hessian
-
-    nothing = np.zeros(n_parameters), np.zeros((n_parameters, n_parameters))
-    gradient, information = of_prior or nothing
-    for from_rows, hessian in executor.map(of, rows):
-        gradient = gradient + from_rows
-        information = information - hessian
-    return gradient, information
+    return gradient, hessian
 
 
 def expected_information(

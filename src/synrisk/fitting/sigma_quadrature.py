@@ -6,12 +6,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from synrisk.base.arrays import FloatArray
 from synrisk.base.errors import FitError
+from synrisk.base.kept import called
 from synrisk.base.messages import setting
 from synrisk.base.workers import Executor
 from synrisk.fitting.standardise import Rows
@@ -236,18 +237,8 @@ class Furthest:
         inverse = np.asarray(np.linalg.pinv(sums.gram, hermitian=True), dtype=np.float64)
         least = sums.centre + inverse @ sums.products
 
-        def in_part(part: Rows) -> tuple[float, float, float, float]:
-            squares, leverage, left = _without(part, mean, covariance / sigma2)
-            by_least_squares, _, remaining = _without(part, least, inverse)
-            found = (
-                (squares / left).max(),
-                (leverage / left).max(),
-                part.omega.max(),
-                (by_least_squares / remaining).max(),
-            )
-            return float(found[0]), float(found[1]), float(found[2]), float(found[3])
-
-        parts = zip(*executor.map(in_part, records), strict=True)
+        of_part = partial(_furthest_of, mean, covariance / sigma2, least, inverse)
+        parts = zip(*executor.map(of_part, records), strict=True)
         error, leverage, heaviest, largest = (max(of_parts) for of_parts in parts)
         precision = sigma2 * np.linalg.pinv(covariance, hermitian=True)
         total = sums.squared_errors(least)  # 0 where there are as many coefficients as records
@@ -265,6 +256,22 @@ class Furthest:
         squared = float(apart @ self.precision @ apart)
         error = self.error + math.sqrt(self.leverage * max(squared, 0.0))
         return replace(self, error=error) if error < _LOOSE * self.error else None
+
+
+@called("fitting")
+def _furthest_of(
+    mean: FloatArray, covariance: FloatArray, least: FloatArray, inverse: FloatArray, part: Rows
+) -> tuple[float, float, float, float]:
+    """Return the largest squared error, leverage, weight, and error by least squares, of rows."""
+    squares, leverage, left = _without(part, mean, covariance)
+    by_least_squares, _, remaining = _without(part, least, inverse)
+    found = (
+        (squares / left).max(),
+        (leverage / left).max(),
+        part.omega.max(),
+        (by_least_squares / remaining).max(),
+    )
+    return float(found[0]), float(found[1]), float(found[2]), float(found[3])
 
 
 def _without(

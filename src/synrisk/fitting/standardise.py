@@ -16,10 +16,11 @@ import numpy as np
 from synrisk.base.arrays import FloatArray
 from synrisk.base.chunks import chunks
 from synrisk.base.errors import FitError
+from synrisk.base.kept import Kept
 
 
 @dataclass(frozen=True, repr=False)
-class Rows:
+class Rows(Kept):
     """Rows of one regression.
 
     Attributes

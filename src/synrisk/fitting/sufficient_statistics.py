@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from synrisk.base.arrays import FloatArray
+from synrisk.base.kept import called
 from synrisk.base.workers import Executor
 from synrisk.fitting.standardise import Rows
 
@@ -63,15 +65,9 @@ class Sums:
     @classmethod
     def of(cls, rows: Sequence[Rows], centre: FloatArray, executor: Executor) -> Sums:
         """Return the sums over rows; they run over chunks in their order."""
-
-        def moments(part: Rows) -> tuple[FloatArray, FloatArray, float]:
-            weighted = part.omega[:, None] * part.matrix
-            residual = part.y - part.matrix @ centre
-            return weighted.T @ part.matrix, weighted.T @ residual, float(part.omega.sum())
-
         n_columns = len(centre)
         gram, products, n_effective = np.zeros((n_columns, n_columns)), np.zeros(n_columns), 0.0
-        for squares, projected, weight in executor.map(moments, rows):
+        for squares, projected, weight in executor.map(partial(_moments, centre), rows):
             gram, products = gram + squares, products + projected
             n_effective += weight
         values, vectors = np.linalg.eigh(gram)
@@ -106,17 +102,26 @@ class Sums:
         return sum(table.at(coefficients) for table in self.errors)
 
 
+@called("fitting")
+def _moments(centre: FloatArray, part: Rows) -> tuple[FloatArray, FloatArray, float]:
+    """Return rows' products of columns, of columns and residuals, and the sum of the weights."""
+    weighted = part.omega[:, None] * part.matrix
+    residual = part.y - part.matrix @ centre
+    return weighted.T @ part.matrix, weighted.T @ residual, float(part.omega.sum())
+
+
 def _errors(
     rows: Sequence[Rows], coefficients: FloatArray, executor: Executor
 ) -> tuple[float, FloatArray]:
     """Return the weighted sum of squared errors, and the products of columns and errors."""
-
-    def in_part(part: Rows) -> tuple[float, FloatArray]:
-        error = part.y - part.matrix @ coefficients
-        weighted = part.omega * error
-        return float(weighted @ error), weighted @ part.matrix
-
     total, slope = 0.0, np.zeros(len(coefficients))
-    for of_part, its_slope in executor.map(in_part, rows):
+    for of_part, its_slope in executor.map(partial(_errors_of, coefficients), rows):
         total, slope = total + of_part, slope + its_slope
     return total, slope
+
+
+@called("fitting")
+def _errors_of(coefficients: FloatArray, part: Rows) -> tuple[float, FloatArray]:
+    error = part.y - part.matrix @ coefficients
+    weighted = part.omega * error
+    return float(weighted @ error), weighted @ part.matrix

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import pandas as pd
 from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.base.chunks import chunks
 from synrisk.base.errors import FitError, counted
+from synrisk.base.kept import called
 from synrisk.base.seeds import stream
 from synrisk.base.workers import Executor
 from synrisk.data.frames import own_copy
@@ -69,13 +71,18 @@ def draw_columns(
         for number in range(m)
     ]
     parts = chunks(confidential.n_records)
-
-    def draw(block: tuple[int, int]) -> _Drawn:
-        number, chunk = block
-        return _draw_chunk(confidential, models, draws[number], number, chunk, seed)
-
-    blocks = [(number, chunk) for number in range(m) for chunk in range(len(parts))]
-    drawn = list(executor.map(draw, blocks))
+    synthesized = confidential.plan.synthesized
+    known = {n: v for n, v in confidential.columns.items() if n not in synthesized}
+    names = [model.response for model in models]
+    task = partial(
+        _draw_chunk,
+        tuple(model.to_sample() for model in models),
+        draws,
+        {name: confidential.schema.variables[name] for name in names},
+        {name: confidential.data[name].dtype for name in names},
+        seed,
+    )
+    drawn = list(executor.map(task, _blocks(known, parts, m)))
     datasets: list[Columns] = []
     for number in range(m):
         of_dataset = drawn[number * len(parts) : (number + 1) * len(parts)]
@@ -99,34 +106,50 @@ class _Drawn:
     n_folded: dict[str, int]
 
 
+@dataclass(frozen=True, repr=False)
+class _Block:
+    """A chunk of rows of a dataset; confidential values of synthesized variables are not here."""
+
+    number: int
+    chunk: int
+    n_rows: int
+    columns: Columns
+
+
+def _blocks(known: Columns, parts: Sequence[slice], m: int) -> Iterator[_Block]:
+    """Yield the chunks of all datasets."""
+    for number in range(m):
+        for chunk, rows in enumerate(parts):
+            of_rows = {name: values[rows] for name, values in known.items()}
+            yield _Block(number, chunk, rows.stop - rows.start, of_rows)
+
+
+@called("synthesizing")
 def _draw_chunk(
-    confidential: Confidential,
     models: Sequence[VariableModel],
-    draws: Sequence[Any],
-    number: int,
-    chunk: int,
+    draws: Sequence[Sequence[Any]],
+    variables: Mapping[str, Variable],
+    dtypes: Mapping[str, Any],
     seed: int,
+    block: _Block,
 ) -> _Drawn:
     """Return each synthesized variable of a chunk of rows."""
-    rows = chunks(confidential.n_records)[chunk]
-    n_rows = rows.stop - rows.start
-    plan = confidential.plan
-    # Confidential values of synthesized variables are not at hand here.
-    columns = {n: v[rows] for n, v in confidential.columns.items() if n not in plan.synthesized}
+    number, chunk, n_rows = block.number, block.chunk, block.n_rows
+    columns = dict(block.columns)
     drawn = _Drawn({}, {})
-    for model, of_dataset in zip(models, draws, strict=True):
+    for model, of_dataset in zip(models, draws[number], strict=True):
         regression, name = model.regression, model.response
         rng = stream(seed, "synthesis", dataset=number, variable=name, chunk=chunk)
         what = f"Synthetic dataset {number + 1}"
         on_model_scale = model.sample(columns, n_rows, of_dataset, rng, what)
         drawn.n_folded[name] = regression.transform.n_folded(on_model_scale)
-        variable = confidential.schema.variables[name]
+        variable = variables[name]
         with np.errstate(over="ignore"):
             values = _as_stored(
                 regression.transform.inverse(on_model_scale),
                 regression,
                 variable,
-                confidential.data[name].dtype,
+                dtypes[name],
             )
         if regression.distribution.gap_code is not None:
             values = np.where(np.isnan(on_model_scale), regression.distribution.gap_code, values)
