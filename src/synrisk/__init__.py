@@ -14,6 +14,7 @@ from synrisk.base.errors import (
     DataError,
     DisclosureError,
     DrawsError,
+    EngineError,
     FileError,
     FitError,
     FormulaError,
@@ -27,6 +28,7 @@ from synrisk.base.errors import (
     SyntheticDataError,
     UnreliableError,
 )
+from synrisk.base.workers import Processes
 from synrisk.data.csv_dialects import FileWarning
 from synrisk.data.households import load_households
 from synrisk.models.families import (
@@ -75,6 +77,7 @@ __all__ = [
     "DataError",
     "DisclosureError",
     "DrawsError",
+    "EngineError",
     "Exponential",
     "FileError",
     "FileWarning",
@@ -92,6 +95,7 @@ __all__ = [
     "PartsWarning",
     "PlanError",
     "PriorError",
+    "Processes",
     "Radius",
     "Range",
     "Regression",

@@ -158,7 +158,9 @@ def attribute_risk(
         ``question="paper"`` it flags.
     executor
         None or ``"threads"`` uses a thread for each core, ``"serial"`` one; a number is a number
-        of threads; or an object with a ``map`` method. Results are the same to the last bit.
+        of threads. ``"processes"`` uses a process for each core, `Processes` (n) so many; a
+        ``distributed.Client`` or the address of a scheduler (``"tcp://127.0.0.1:8786"``) a cluster
+        of Dask. Or an object with a ``map`` method. Results are the same to the last bit.
     progress
         True shows a bar with the time left, if standard error is a terminal.
     out

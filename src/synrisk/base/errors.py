@@ -97,6 +97,10 @@ class ResourceError(SynriskError):
     """The machine has not enough memory."""
 
 
+class EngineError(SynriskError):
+    """What runs the work elsewhere, processes or a cluster, is gone or fails."""
+
+
 class SettingsError(SynriskError):
     """A study file or a file of criteria holds a mistake; the message names line and key."""
 

@@ -1,4 +1,8 @@
-"""How the map over blocks of records is run: serially, in threads, or by anything with ``map``."""
+"""How the map over pieces of work is run: serially, in threads, in processes, on a cluster of Dask.
+
+Or by anything with ``map``. A piece's task is a function at the top of a module, bound by
+`functools.partial` to what is the same for all pieces.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,20 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from multiprocessing.pool import Pool, ThreadPool
-from threading import get_ident
+from operator import length_hint
+from threading import Lock, get_ident
 from typing import Any, Protocol, TypeVar
 
-from synrisk.base.errors import OptionError, SynriskError
+from synrisk.base import dask_cluster
+from synrisk.base.errors import OptionError, SynriskError, got, nearest
+from synrisk.base.one_thread import one_thread_each
+from synrisk.base.process_pool import ProcessPool
+
+ENGINES = ("threads", "serial", "processes")
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -48,14 +58,25 @@ class _Crew:
 
     def map(self, function: Callable[[_T], _R], items: Iterable[_T], /) -> Iterator[_R]:
         """Apply `function` to each item."""
-        left = deque((item, Future[_R]()) for item in items)
-        results = [result for _, result in left]
+        source, taking = iter(items), Lock()
+        results: deque[Future[_R]] = deque()
+        is_over = False
 
         def work_one() -> bool:
-            try:
-                item, result = left.popleft()
-            except IndexError:
-                return False
+            nonlocal is_over
+            with taking:  # items may be made one by one
+                if is_over:
+                    return False
+                result = Future[_R]()
+                try:
+                    item = next(source)
+                except StopIteration:
+                    is_over = True
+                    return False
+                except BaseException:
+                    is_over = True
+                    raise
+                results.append(result)
             try:
                 result.set_result(function(item))
             except Exception as error:
@@ -72,15 +93,16 @@ class _Crew:
             while work_one():
                 pass
 
-        n_wanted = min(self.n_helpers, len(results) - 1)
+        n_wanted = min(self.n_helpers, length_hint(items, self.n_helpers + 1) - 1)
         helping = [_helpers(self.n_helpers).submit(help_out) for _ in range(n_wanted)]
         try:
-            for result in results:
+            while results or work_one():
+                result = results.popleft()
                 while not result.done() and work_one():
                     pass
                 yield result.result()
         finally:
-            left.clear()
+            is_over = True
             # What nobody iterates any more may be closed by the garbage collector in a helper,
             # which would wait for itself.
             if get_ident() not in helpers:
@@ -124,11 +146,46 @@ class _Foreign:
 
 
 @dataclass(frozen=True)
+class Processes:
+    """So many worker processes on this machine, for ``executor=``.
+
+    ``executor="processes"`` has one for each core. Each is a Python of its own with its own copy
+    of the data that it works on, and takes about two seconds to start.
+
+    Parameters
+    ----------
+    n
+        How many; None is one for each core.
+
+    Examples
+    --------
+    >>> import synrisk as sr
+    >>> sr.Processes(2)
+    Processes(n=2)
+    """
+
+    n: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.n is not None and not _is_count(self.n):
+            raise OptionError(
+                f"Processes: n must be a whole number from 1, or None for one for each core; got "
+                f"{self.n if isinstance(self.n, int) else got(self.n)}."
+            )
+
+
+@dataclass(frozen=True)
 class Workers:
     """An executor to be opened, and how many blocks it works on at once."""
 
     n: int
-    open: Callable[[], AbstractContextManager[Executor]]
+    opening: Callable[[], AbstractContextManager[Executor]]
+
+    @contextmanager
+    def open(self) -> Iterator[Executor]:
+        """Open the executor; meanwhile linear algebra has one thread, here as in any worker."""
+        with one_thread_each(), self.opening() as opened:
+            yield opened
 
     @contextmanager
     def shared(self) -> Iterator[Workers]:
@@ -137,38 +194,84 @@ class Workers:
             yield Workers(self.n, lambda: nullcontext(opened))
 
 
+def here(executor: Executor) -> Executor:
+    """Return threads for an executor that works elsewhere: for few tasks that need all the data."""
+    is_elsewhere = isinstance(executor, ProcessPool | dask_cluster.DaskCluster)
+    return _executor_of(_n_cores()) if is_elsewhere else executor
+
+
 def workers(spec: Any) -> Workers:
-    """Return the workers of None, "threads", "serial", a number of threads, or an executor.
+    """Return the workers that a user names: see `synrisk.attribute_risk`.
 
     Examples
     --------
     >>> workers("serial").n
     1
     """
-    if spec is None or (isinstance(spec, str) and spec == "threads"):
+    if isinstance(spec, Workers):
+        return spec
+    if spec is None:
         return _threads(_n_cores())
-    if isinstance(spec, str) and spec == "serial":
-        return Workers(1, lambda: nullcontext(Serial()))
-    if isinstance(spec, numbers.Integral) and not isinstance(spec, bool) and int(spec) >= 1:
+    if isinstance(spec, str):
+        return _named(spec)
+    if isinstance(spec, Processes):
+        n = _n_cores() if spec.n is None else int(spec.n)
+        return Workers(n, lambda: closing(ProcessPool(n)))
+    if _is_count(spec):
         return _threads(int(spec))
     in_threads = isinstance(spec, ThreadPool)  # which is a Pool by its class
     if isinstance(spec, ProcessPoolExecutor | Pool) and not in_threads:
         raise OptionError(
-            "executor: processes would need their own copy of the data; use threads, which the "
-            "kernels let run at once."
+            "executor: synrisk starts processes itself, and replaces those that die; use "
+            f"executor='processes', or Processes(n), instead of a {type(spec).__name__}."
         )
+    if dask_cluster.is_client(spec):
+        n = dask_cluster.checked(spec)
+        return Workers(n, lambda: nullcontext(dask_cluster.DaskCluster(spec, n)))
     if callable(getattr(spec, "map", None)) and not hasattr(spec, "columns"):  # not a frame
         return Workers(_n_cores(), lambda: nullcontext(_Foreign(spec)))
-    raise OptionError(
-        "executor must be None or 'threads' (a thread for each core), 'serial', a number of "
-        f"threads, or an object with a map method; got {type(spec).__name__}."
-    )
+    raise OptionError(f"{_ALLOWED}; got {type(spec).__name__}.")
+
+
+_ALLOWED = (
+    "executor must be None or 'threads' (a thread for each core), 'serial', a number of threads, "
+    "'processes' (a process for each core) or Processes(n), a client of Dask or the address of its "
+    "scheduler ('tcp://…'), or an object with a map method"
+)
+
+
+def _named(spec: str) -> Workers:
+    """Return the workers of a word."""
+    if spec == "threads":
+        return _threads(_n_cores())
+    if spec == "serial":
+        return Workers(1, lambda: nullcontext(Serial()))
+    if spec == "processes":
+        return workers(Processes())
+    if dask_cluster.is_address(spec):
+        with dask_cluster.connected(spec) as client:  # no work is begun that nobody would do
+            n = dask_cluster.checked(client)
+        return Workers(n, lambda: _at(spec))
+    raise OptionError(f"{_ALLOWED}; got {spec!r}.{nearest(spec, ENGINES)}")
+
+
+@contextmanager
+def _at(address: str) -> Iterator[Executor]:
+    """Open a client of a scheduler, and close it after."""
+    with dask_cluster.connected(address) as client:
+        yield dask_cluster.DaskCluster(client, dask_cluster.checked(client))
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= 1
 
 
 def _threads(n: int) -> Workers:
-    if n == 1:
-        return Workers(1, lambda: nullcontext(Serial()))
-    return Workers(n, lambda: nullcontext(_Crew(n - 1)))
+    return Workers(n, lambda: nullcontext(_executor_of(n)))
+
+
+def _executor_of(n_threads: int) -> Executor:
+    return Serial() if n_threads == 1 else _Crew(n_threads - 1)
 
 
 @cache

@@ -9,6 +9,7 @@ from operator import add
 import numpy as np
 
 from synrisk.base.arrays import BoolArray, FloatArray
+from synrisk.base.kept import called
 from synrisk.base.workers import Executor
 from synrisk.fitting.standardise import Chunk, Chunks, Rows
 from synrisk.models.families import Family
@@ -126,6 +127,7 @@ def squares_of_placed(family: Family, rows: Chunks, centre: float, executor: Exe
     return float(sum(executor.map(partial(_squares_in, family, centre), rows)))
 
 
+@called("fitting")
 def _extent_in(family: Family, chunk: Chunk) -> Extent:
     rows = chunk.read()
     own = rows.y[counting(rows)]
@@ -150,6 +152,7 @@ def _extent_in(family: Family, chunk: Chunk) -> Extent:
     )
 
 
+@called("fitting")
 def _squares_in(family: Family, centre: float, chunk: Chunk) -> float:
     placed = family.on_link_scale(chunk.read().y)
     return 0.0 if placed is None else float(((placed - centre) ** 2).sum())

@@ -11,6 +11,7 @@ import numpy as np
 
 from synrisk.base.arrays import BoolArray, FloatArray, IntArray
 from synrisk.base.errors import DataError, listed
+from synrisk.base.kept import called
 from synrisk.base.workers import Executor
 from synrisk.fitting.extent import Ends, Extent, counting
 from synrisk.fitting.standardise import Chunk, Chunks, Rows
@@ -184,6 +185,7 @@ def outcomes(
     return reduce(add, executor.map(partial(_outcomes_in, family, looked, extent.outcomes), rows))
 
 
+@called("fitting")
 def _outcomes_in(family: Family, looked: _Looked, values: FloatArray, chunk: Chunk) -> Outcomes:
     rows = chunk.read()
     counts = rows.omega > 0

@@ -15,6 +15,7 @@ from scipy.linalg import solve_triangular
 
 from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.base.errors import FitError
+from synrisk.base.kept import called
 from synrisk.base.seeds import stream
 from synrisk.base.workers import Executor
 from synrisk.core.likelihood import KernelDraws, add_log_density
@@ -127,6 +128,7 @@ class Problem:
         return total
 
 
+@called("fitting")
 def _log_likelihood(
     family: Family, coefficients: FloatArray, auxiliary: FloatArray, chunk: Chunk
 ) -> float:
@@ -136,6 +138,7 @@ def _log_likelihood(
         return float(rows.omega @ log_f)
 
 
+@called("fitting")
 def _log_likelihood_of_draws(draws: KernelDraws, chunk: Chunk) -> FloatArray:
     rows, total = chunk.read(), np.zeros(draws.beta.shape[-1])
     add_log_density(draws, rows.y, rows.matrix, rows.omega, total)
@@ -164,6 +167,7 @@ def likelihood_derivatives(
     return gradient, information
 
 
+@called("fitting")
 def _derivatives(
     family: Family, coefficients: FloatArray, auxiliary: FloatArray, chunk: Chunk
 ) -> tuple[FloatArray, FloatArray]:
@@ -399,6 +403,7 @@ def _check_resolution(problem: Problem, mode: FloatArray) -> None:
         )
 
 
+@called("fitting")
 def _squared_terms(coefficients: FloatArray, chunk: Chunk) -> float:
     """Return the sum of squares of what a response is multiplied by in the log likelihood."""
     rows = chunk.read()

@@ -12,6 +12,7 @@ import numpy as np
 
 from synrisk.base.arrays import FloatArray
 from synrisk.base.errors import FitError
+from synrisk.base.kept import called
 from synrisk.base.messages import setting
 from synrisk.base.workers import Executor
 from synrisk.fitting.standardise import Chunk, Chunks, Rows
@@ -256,6 +257,7 @@ class Furthest:
         return replace(self, error=error) if error < _LOOSE * self.error else None
 
 
+@called("fitting")
 def _furthest_in(
     mean: FloatArray, covariance: FloatArray, least: FloatArray, inverse: FloatArray, chunk: Chunk
 ) -> tuple[float, float, float, float]:

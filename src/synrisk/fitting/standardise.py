@@ -20,11 +20,12 @@ import numpy as np
 from synrisk.base.arrays import FloatArray
 from synrisk.base.chunks import chunks
 from synrisk.base.errors import FitError
+from synrisk.base.kept import Kept, called
 from synrisk.base.workers import Executor, Serial
 
 
 @dataclass(frozen=True, repr=False)
-class Rows:
+class Rows(Kept):
     """Rows of one regression.
 
     Attributes
@@ -147,6 +148,7 @@ class Standardisation:
         return own
 
 
+@called("fitting")
 def _squares_about(centre: FloatArray, chunk: Chunk) -> FloatArray:
     """Return the sums of squared distances of columns to their centres."""
     return np.asarray(((chunk.read().matrix - centre) ** 2).sum(axis=0))

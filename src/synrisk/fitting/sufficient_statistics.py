@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 
 from synrisk.base.arrays import FloatArray
+from synrisk.base.kept import called
 from synrisk.base.workers import Executor
 from synrisk.fitting.standardise import Chunk, Chunks
 
@@ -105,11 +106,13 @@ def gram_of(rows: Chunks, executor: Executor) -> FloatArray:
     return np.asarray(sum(executor.map(_products, rows)))
 
 
+@called("fitting")
 def _products(chunk: Chunk) -> FloatArray:
     matrix = chunk.read().matrix
     return np.asarray(matrix.T @ matrix)
 
 
+@called("fitting")
 def _moments(centre: FloatArray, chunk: Chunk) -> tuple[FloatArray, FloatArray, float]:
     """Return a chunk's X'ΩX, X'Ω times the residuals, and sum of weights."""
     part = chunk.read()
@@ -126,6 +129,7 @@ def _errors(rows: Chunks, coefficients: FloatArray, executor: Executor) -> tuple
     return total, slope
 
 
+@called("fitting")
 def _errors_in(coefficients: FloatArray, chunk: Chunk) -> tuple[float, FloatArray]:
     part = chunk.read()
     error = part.y - part.matrix @ coefficients

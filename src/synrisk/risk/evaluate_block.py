@@ -15,6 +15,7 @@ import numpy as np
 
 from synrisk.base.arrays import FloatArray
 from synrisk.base.chunks import ROWS
+from synrisk.base.kept import called
 from synrisk.core.clique_tree import clique_tree
 from synrisk.core.summary import (
     ErrorArrays,
@@ -108,6 +109,7 @@ class EncodedBlock:
         return EncodedBlock(self.records.part(rows), tuple(own.part(rows) for own in self.models))
 
 
+@called("evaluating")
 def evaluate(
     evaluator: Evaluator,
     block: RecordBlock | EncodedBlock,

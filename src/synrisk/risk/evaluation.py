@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -151,13 +151,13 @@ class Evaluation:
             is_joint=self.is_joint,
         )
         task = partial(evaluate, evaluator, keep_joint=keep_joint, with_errors=with_errors)
-        blocks: Sequence[RecordBlock | EncodedBlock]
+        blocks: Iterable[RecordBlock | EncodedBlock]
         if 1 < len(parts) <= workers.n:
             # What Python does hinders other threads: where all start at once, it is done before.
             whole = evaluator.encode(self.records(slice(0, n_records)))
             blocks = [whole.part(rows) for rows in parts]
         else:
-            blocks = [self.records(rows) for rows in parts]
+            blocks = map(self.records, parts)  # made as they are worked on
         with workers.open() as executor:
             for rows, part in zip(parts, executor.map(task, blocks), strict=True):
                 result.place(rows, part)

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import bdtrc, chdtr
 
 from synrisk.base.arrays import FloatArray
-from synrisk.base.errors import SynriskError
+from synrisk.base.errors import EngineError, SynriskError
 from synrisk.base.seeds import stream
 from synrisk.base.workers import Executor
 from synrisk.synthesis.fitted_model import Model
@@ -155,11 +155,14 @@ def _departure(
     step = stored_step(regression, synthesizer.data[regression.response].dtype)
     if step and is_coarse(regression, model.posterior, values, step):
         return None
-    with contextlib.suppress(SynriskError, ValueError):  # rates beyond NumPy's, no eigenvalues
+    try:
         departure = synthesizer.refits.departure(model, dataset, executor)
-        if departure is not None and departure.df > 0 and math.isfinite(departure.d2):
-            return departure
-    return None
+    except EngineError:  # nothing is known of the dataset then
+        raise
+    except (SynriskError, ValueError):  # rates beyond NumPy's, no eigenvalues
+        return None
+    is_known = departure is not None and departure.df > 0 and math.isfinite(departure.d2)
+    return departure if is_known else None
 
 
 @dataclass(frozen=True, repr=False)

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import pandas as pd
 
-from synrisk.base.workers import Executor
+from synrisk.base.workers import Executor, here
 from synrisk.data.archive import unpack
 from synrisk.risk.closeness import Closeness, all_together, comparisons
 from synrisk.risk.fit_distances import Distance, Total, compare_fits
@@ -204,7 +204,7 @@ def check_release(
         partial(compare_rows, synthesizer, release),
         *comparisons(synthesizer, release),
     ]
-    seeds, (agreements, residuals), *found = executor.map(_run, tasks)
+    seeds, (agreements, residuals), *found = here(executor).map(_run, tasks)
     close, as_is = all_together(found), columns_as_is(synthesizer.confidential, release)
     return ReleaseChecks(distances, agreements, residuals, total, close, seeds, as_is, relations)
 

@@ -16,8 +16,10 @@ from typing import Any, NoReturn, ParamSpec, TypeVar, cast, get_args
 
 from synrisk.assessment.attribute_risk import EstimatorName, JointName, UnreliableName
 from synrisk.audit.radius import Radius
+from synrisk.base.dask_cluster import is_address
 from synrisk.base.errors import SettingsError, SynriskError, listed, nearest
 from synrisk.base.messages import Place, toml_text
+from synrisk.base.workers import ENGINES, Processes
 from synrisk.data.schema import (
     MISSING_BY_COLUMN,
     MISSING_POLICIES,
@@ -67,6 +69,7 @@ _TOP = (
     "identification",
     "criteria",
     "report",
+    "engine",
 )
 AUDIT, IDENTIFICATION = "audit", "identification"  # risks beside that of the attributes
 BY_MODELS, BY_MATCHES = "models", "matches"  # whose probability of a row limits hold for
@@ -145,6 +148,8 @@ class Study:
         The limits, or None.
     kinds
         The reports to write.
+    executor
+        What runs the work: as in `synrisk.fit`.
     """
 
     path: Path
@@ -172,6 +177,7 @@ class Study:
     further: Mapping[str, Further]
     criteria: Criteria
     kinds: tuple[str, ...]
+    executor: Any = None
 
 
 def attempt(
@@ -257,6 +263,7 @@ def read_study(path: str | os.PathLike[str]) -> Study:
         further=dict(_further(top, folder, variables)),
         criteria=_criteria(top, folder, variables),
         kinds=kinds_of(kind),
+        executor=_executor(top.section("engine")),
     )
 
 
@@ -422,6 +429,26 @@ def _regression(model: Section) -> Regression:
     return attempt(
         (model, "formula"), Regression, str(formula), known, prior=prior, weights=weights
     )
+
+
+def _executor(section: Section) -> Any:
+    """Return what runs the work."""
+    section.refuse_unknown(("executor", "workers"))
+    executor = section.values.get("executor")
+    if executor is None or isinstance(executor, int):
+        executor = section.whole("executor")
+    elif executor not in ENGINES and not (isinstance(executor, str) and is_address(executor)):
+        section.refuse(
+            f"must be {listed(map(toml_text, ENGINES))}, a number of threads, or the address of a "
+            f'scheduler of Dask, such as "tcp://127.0.0.1:8786".{nearest(executor, ENGINES)}',
+            "executor",
+        )
+    n = section.whole("workers")
+    if n is None:
+        return executor
+    if executor != "processes":
+        section.refuse('is for executor = "processes": how many there are.', "workers")
+    return Processes(n)
 
 
 def _fit(section: Section, *, foreign: bool) -> dict[str, Any]:

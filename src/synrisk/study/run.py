@@ -29,6 +29,7 @@ from synrisk.base.errors import (
 )
 from synrisk.base.progress import steps
 from synrisk.base.seeds import checked_seed
+from synrisk.base.workers import Workers, workers
 from synrisk.data.csv_dialects import FileWarning
 from synrisk.data.frames import read_table
 from synrisk.data.households import load_households
@@ -135,6 +136,7 @@ def run(study: Study, *, seeds: Mapping[str, int] | None = None, progress: bool 
         writing(study.output, names) as staging,
         _caught() as said,
         steps(progress) as show,
+        attempt((study.top, "engine"), workers, study.executor).shared() as team,
     ):
         with show("Reading the confidential data"):
             frame = _read_data(study)
@@ -142,13 +144,13 @@ def run(study: Study, *, seeds: Mapping[str, int] | None = None, progress: bool 
             _check_analyses(study, frame)
             check_further(study, frame, _WHAT)
         with show("Fitting the models" if study.draws is None else "Reading the draws"):
-            synthesizer = _synthesizer(study, frame, seeds["fit"])
+            synthesizer = _synthesizer(study, frame, seeds["fit"], team)
             _write_draws(synthesizer, study, staging)
         with show("Synthesizing" if study.files is None else "Reading the synthetic data"):
-            release = _release(study, synthesizer, seeds["synthesis"])
+            release = _release(study, synthesizer, seeds["synthesis"], team)
             synthetic = _write_release(release, study, staging)
         with show("Evaluating the risk"):
-            risk = _evaluate(study, synthesizer, release, progress=progress)
+            risk = _evaluate(study, synthesizer, release, team, progress=progress)
         measured = None
         if study.utility is not None:
             with show("Measuring the utility"):
@@ -458,7 +460,7 @@ def _columns(regression: Regression) -> tuple[str, ...]:
     return (regression.response, *regression.parsed.predictors)
 
 
-def _synthesizer(study: Study, frame: pd.DataFrame, seed: int) -> Synthesizer:
+def _synthesizer(study: Study, frame: pd.DataFrame, seed: int, team: Workers) -> Synthesizer:
     """Fit the plan or take its draws; where that fails, say for which model."""
     models = study.top.sections("model")
     every = range(len(models))
@@ -472,7 +474,7 @@ def _synthesizer(study: Study, frame: pd.DataFrame, seed: int) -> Synthesizer:
             "release": study.release,
         }
         if study.draws is None:
-            return fit(regressions, frame, seed=seed, **study.fit, **options)
+            return fit(regressions, frame, seed=seed, executor=team, **study.fit, **options)
         draws = [study.draws[k] for k in chosen]
         rename = {r.response: study.rename.get(r.response, {}) for r in regressions}
         if not any(rename.values()):
@@ -498,11 +500,11 @@ def _write_draws(synthesizer: Synthesizer, study: Study, staging: Staging) -> No
             synthesizer.draws(name).to_csv(file, index=False, mode="wb")
 
 
-def _release(study: Study, synthesizer: Synthesizer, seed: int) -> list[Any]:
+def _release(study: Study, synthesizer: Synthesizer, seed: int, team: Workers) -> list[Any]:
     if study.files is not None:
         return list(study.files)
     section = study.top.section("synthesis" if "synthesis" in study.top.values else "data")
-    return list(attempt((section,), synthesizer.synthesize, m=study.m, seed=seed))
+    return list(attempt((section,), synthesizer.synthesize, m=study.m, seed=seed, executor=team))
 
 
 def _write_release(release: Sequence[Any], study: Study, staging: Staging) -> list[Path]:
@@ -528,10 +530,17 @@ def _listed(path: Path, study: Study, staging: Staging) -> dict[str, str]:
 
 
 def _evaluate(
-    study: Study, synthesizer: Synthesizer, release: Sequence[Any], *, progress: bool
+    study: Study,
+    synthesizer: Synthesizer,
+    release: Sequence[Any],
+    team: Workers,
+    *,
+    progress: bool,
 ) -> AttributeRisk:
     try:
-        return attribute_risk(synthesizer, list(release), progress=progress, **study.risk)
+        return attribute_risk(
+            synthesizer, list(release), executor=team, progress=progress, **study.risk
+        )
     except SynriskError as error:
         at = ("synthesis", "files") if isinstance(error, SyntheticDataError) else ("risk",)
         problem, about = error.in_study(), error.about

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import pandas as pd
 from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.base.chunks import ROWS, chunks
 from synrisk.base.errors import FitError, counted
+from synrisk.base.kept import called
 from synrisk.base.seeds import stream
 from synrisk.base.workers import Executor
 from synrisk.data.frames import own_copy
@@ -68,15 +70,9 @@ def draw_columns(
     executor: Executor,
 ) -> list[Columns]:
     """Return the synthesized columns of `m` datasets, encoded."""
-    draws = [_parameters(models, number, seed) for number in range(m)]
     parts = chunks(confidential.n_records)
-
-    def draw(block: tuple[int, int]) -> _Drawn:
-        number, chunk = block
-        return _draw_chunk(confidential, models, draws[number], number, chunk, seed)
-
-    blocks = [(number, chunk) for number in range(m) for chunk in range(len(parts))]
-    drawn = list(executor.map(draw, blocks))
+    task = _drawing(confidential, models, range(m), seed)
+    drawn = list(executor.map(task, _blocks(confidential, parts, range(m))))
     datasets: list[Columns] = []
     for number in range(m):
         of_dataset = drawn[number * len(parts) : (number + 1) * len(parts)]
@@ -100,16 +96,12 @@ def synthesize_parts(
     executor: Executor,
 ) -> Iterator[pd.DataFrame]:
     """Yield one dataset of stored records in parts: the columns of the plan alone."""
-    draws = _parameters(models, number, seed)
-    n_records, n_chunks = confidential.n_records, len(chunks(confidential.n_records))
+    parts, n_a_part = chunks(confidential.n_records), ROWS_A_PART // ROWS
+    task = _drawing(confidential, models, [number], seed)
     n_folded = dict.fromkeys(confidential.plan.synthesized, 0)
-
-    def draw(chunk: int) -> _Drawn:
-        return _draw_chunk(confidential, models, draws, number, chunk, seed)
-
-    n_a_part = ROWS_A_PART // ROWS
-    for first in range(0, n_chunks, n_a_part):
-        drawn = list(executor.map(draw, range(first, min(first + n_a_part, n_chunks))))
+    for first in range(0, len(parts), n_a_part):
+        some = parts[first : first + n_a_part]
+        drawn = list(executor.map(task, _blocks(confidential, some, [number])))
         columns = {
             name: np.concatenate([chunk.columns[name] for chunk in drawn])
             for name in confidential.plan.synthesized
@@ -119,15 +111,32 @@ def synthesize_parts(
                 n_folded[name] += n
         yield _part(confidential, first * ROWS, columns)
     for model in models:
-        _check_folded(model, n_folded[model.response], n_records, number)
+        _check_folded(model, n_folded[model.response], confidential.n_records, number)
 
 
-def _parameters(models: Sequence[VariableModel], number: int, seed: int) -> list[Any]:
-    """Return the models' draws of the parameters for a dataset."""
-    return [
-        model.posterior_draw(stream(seed, "parameters", dataset=number, variable=model.response))
-        for model in models
-    ]
+def _drawing(
+    confidential: Confidential,
+    models: Sequence[VariableModel],
+    numbers: Sequence[int],
+    seed: int,
+) -> Callable[[_Block], _Drawn]:
+    """Return what draws a chunk of one of some datasets, each by its own parameters."""
+    names = [model.response for model in models]
+    draws = {
+        number: [
+            model.posterior_draw(stream(seed, "parameters", dataset=number, variable=name))
+            for name, model in zip(names, models, strict=True)
+        ]
+        for number in numbers
+    }
+    return partial(
+        _draw_chunk,
+        tuple(model.to_sample() for model in models),
+        draws,
+        {name: confidential.schema.variables[name] for name in names},
+        {name: confidential.sample.data[name].dtype for name in names},
+        seed,
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -138,34 +147,54 @@ class _Drawn:
     n_folded: dict[str, int]
 
 
+@dataclass(frozen=True, repr=False)
+class _Block:
+    """A chunk of rows of a dataset; confidential values of synthesized variables are not here."""
+
+    number: int
+    chunk: int
+    n_rows: int
+    columns: Columns
+
+
+def _blocks(
+    confidential: Confidential, parts: Sequence[slice], numbers: Sequence[int]
+) -> Iterator[_Block]:
+    """Yield the chunks `parts` of some datasets."""
+    synthesized = confidential.plan.synthesized
+    known = {n: v for n, v in confidential.columns.items() if n not in synthesized}
+    for number in numbers:
+        for rows in parts:
+            of_rows = {name: values[rows] for name, values in known.items()}
+            yield _Block(number, rows.start // ROWS, rows.stop - rows.start, of_rows)
+
+
+@called("synthesizing")
 def _draw_chunk(
-    confidential: Confidential,
     models: Sequence[VariableModel],
-    draws: Sequence[Any],
-    number: int,
-    chunk: int,
+    draws: Mapping[int, Sequence[Any]],
+    variables: Mapping[str, Variable],
+    dtypes: Mapping[str, Any],
     seed: int,
+    block: _Block,
 ) -> _Drawn:
     """Return each synthesized variable of a chunk of rows."""
-    rows = chunks(confidential.n_records)[chunk]
-    n_rows = rows.stop - rows.start
-    plan = confidential.plan
-    # Confidential values of synthesized variables are not at hand here.
-    columns = {n: v[rows] for n, v in confidential.columns.items() if n not in plan.synthesized}
+    number, chunk, n_rows = block.number, block.chunk, block.n_rows
+    columns = dict(block.columns)
     drawn = _Drawn({}, {})
-    for model, of_dataset in zip(models, draws, strict=True):
+    for model, of_dataset in zip(models, draws[number], strict=True):
         regression, name = model.regression, model.response
         rng = stream(seed, "synthesis", dataset=number, variable=name, chunk=chunk)
         what = f"Synthetic dataset {number + 1}"
         on_model_scale = model.sample(columns, n_rows, of_dataset, rng, what)
         drawn.n_folded[name] = regression.transform.n_folded(on_model_scale)
-        variable = confidential.schema.variables[name]
+        variable = variables[name]
         with np.errstate(over="ignore"):
             values = _as_stored(
                 regression.transform.inverse(on_model_scale),
                 regression,
                 variable,
-                confidential.sample.data[name].dtype,
+                dtypes[name],
             )
         if regression.distribution.gap_code is not None:
             values = np.where(np.isnan(on_model_scale), regression.distribution.gap_code, values)

@@ -61,6 +61,10 @@ class Model(VariableModel):
         eta = design @ np.tensordot(weights, draws.coefficients, 1)
         return np.asarray(eta), np.asarray(weights @ draws.auxiliary)
 
+    def to_sample(self) -> Model:
+        """Return the model without what it has of every record."""
+        return replace(self, record_weights=None, fit=None)
+
     @property
     def of_values(self) -> Model:
         """The model of the values that are there, where some may be missing."""

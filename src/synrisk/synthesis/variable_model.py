@@ -37,6 +37,10 @@ class VariableModel(ABC):
     def posterior_draw(self, rng: np.random.Generator) -> Any:
         """Return one draw of the parameters, which a whole synthetic dataset is made from."""
 
+    def to_sample(self) -> VariableModel:
+        """Return the model with no more than `sample` needs: it is sent to workers."""
+        return self
+
     @abstractmethod
     def sample(
         self, columns: Columns, n_rows: int, draw: Any, rng: np.random.Generator, what: str
