@@ -50,7 +50,7 @@ from synrisk.risk.estimators.estimate import Finding
 from synrisk.risk.estimators.paper import Paired
 from synrisk.risk.evaluation import Evaluation
 from synrisk.risk.grid_size import WIDE
-from synrisk.risk.guesses import Extent, Grid
+from synrisk.risk.guesses import Grid, GuessSpan
 from synrisk.risk.intruder_prior import Prior, Table
 from synrisk.risk.question import Question, QuestionName, lay_out_all, widths
 from synrisk.risk.release_checks import check_release
@@ -315,7 +315,7 @@ class _LaidOut:
     """The guesses, how far they go, and the prior over them."""
 
     grids: tuple[Grid, ...]
-    extents: tuple[Extent, ...]
+    extents: tuple[GuessSpan, ...]
     prior: Prior
     is_joint: bool
 
@@ -326,7 +326,7 @@ def _lay_out(asked: Asked, n_datasets: int) -> _LaidOut:
     is_joint = asked.checked_size(widths(synthesizer, laid), len(positions))
     grids = lay_out_all(synthesizer, positions, laid)
     prior = asked.question.prior.check(grids, positions, synthesizer.n_records)
-    extents = tuple(map(Extent.of, grids, synthesizer.plan.regressions))
+    extents = tuple(map(GuessSpan.of, grids, synthesizer.plan.regressions))
     return _LaidOut(grids, extents, prior, is_joint)
 
 

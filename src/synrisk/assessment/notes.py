@@ -10,7 +10,7 @@ from synrisk.base.errors import counted, listed
 from synrisk.data.schema import Columns
 from synrisk.models.posterior import Posterior
 from synrisk.risk.evaluation import Evaluation
-from synrisk.risk.guesses import Extent
+from synrisk.risk.guesses import GuessSpan
 from synrisk.synthesis.release import Released
 from synrisk.synthesis.synthesizer import Synthesizer
 
@@ -77,7 +77,7 @@ def note_on_chains(
 
 
 def notes_of(
-    synthesizer: Synthesizer, release: Sequence[Released], extents: Sequence[Extent]
+    synthesizer: Synthesizer, release: Sequence[Released], extents: Sequence[GuessSpan]
 ) -> tuple[str, ...]:
     """Say what to know of the records, the release and the guesses."""
     notes = list(_on_records(synthesizer))
@@ -103,7 +103,7 @@ def notes_of(
     return (*notes, *_around_truth(names, extents))
 
 
-def _on_zeros(name: str, extent: Extent) -> tuple[str, ...]:
+def _on_zeros(name: str, extent: GuessSpan) -> tuple[str, ...]:
     if not extent.n_zero:
         return ()
     note = (
@@ -113,7 +113,7 @@ def _on_zeros(name: str, extent: Extent) -> tuple[str, ...]:
     return (note,)
 
 
-def _on_replaced(name: str, extent: Extent) -> tuple[str, ...]:
+def _on_replaced(name: str, extent: GuessSpan) -> tuple[str, ...]:
     """Say that fixed guesses hold the truth of records that they were made without."""
     if not extent.n_replaced:
         return ()
@@ -137,7 +137,7 @@ def _on_records(synthesizer: Synthesizer) -> tuple[str, ...]:
     return (*synthesizer.notes, dropped)
 
 
-def _around_truth(names: Sequence[str], extents: Sequence[Extent]) -> tuple[str, ...]:
+def _around_truth(names: Sequence[str], extents: Sequence[GuessSpan]) -> tuple[str, ...]:
     """Say which variables' guesses no intruder owns."""
     around = [name for name, one in zip(names, extents, strict=True) if one.around_truth]
     if not around:

@@ -19,7 +19,7 @@ from synrisk.base.chunks import rows_at
 from synrisk.base.errors import counted
 from synrisk.data.schema import Factor, label_key
 from synrisk.risk.estimators.estimate import Finding
-from synrisk.risk.guesses import Extent
+from synrisk.risk.guesses import GuessSpan
 from synrisk.risk.question import everybody_of
 from synrisk.synthesis.fitted_model import Model
 from synrisk.synthesis.release import Released
@@ -68,7 +68,7 @@ class Doubt:
 def doubts_about(
     synthesizer: Synthesizer,
     release: Sequence[Released],
-    extents: Sequence[Extent],
+    extents: Sequence[GuessSpan],
     positions: IntArray,
     before: Mapping[int, FloatArray],
 ) -> tuple[Doubt, ...]:
@@ -118,7 +118,7 @@ class Suspicion:
 def suspicions(
     synthesizer: Synthesizer,
     release: Sequence[Released],
-    extents: Sequence[Extent],
+    extents: Sequence[GuessSpan],
     shares: Mapping[int, float],
 ) -> tuple[Suspicion, ...]:
     """Return what may be doubted.
@@ -144,7 +144,7 @@ def _everybody(positions: IntArray, before: FloatArray) -> BoolArray:
     return np.ones(len(positions), dtype=bool)
 
 
-def _alone(synthesizer: Synthesizer, axis: int, extent: Extent) -> Suspicion | None:
+def _alone(synthesizer: Synthesizer, axis: int, extent: GuessSpan) -> Suspicion | None:
     """Find people whose level or value is possible because they alone have it."""
     name = synthesizer.models[axis].response
     variable, values = synthesizer.schema.variables[name], synthesizer.columns[name]
@@ -213,7 +213,7 @@ def _too_sure(synthesizer: Synthesizer, axis: int, model: Model) -> Suspicion | 
     )
 
 
-def _coarse(axis: int, model: Model, extent: Extent) -> Suspicion | None:
+def _coarse(axis: int, model: Model, extent: GuessSpan) -> Suspicion | None:
     """Find a range that is too wide for its guesses to integrate the density over it."""
     if not extent.is_coarse:
         return None
@@ -227,7 +227,7 @@ def _coarse(axis: int, model: Model, extent: Extent) -> Suspicion | None:
     )
 
 
-def _known_before(axis: int, model: Model, extent: Extent, share: float) -> Suspicion | None:
+def _known_before(axis: int, model: Model, extent: GuessSpan, share: float) -> Suspicion | None:
     """Find a tolerance so wide that nothing can be learnt: the truth is within it for most."""
     of_range = model.regression.distribution.is_continuous and extent.has_tolerance
     if not of_range or share <= _MOST:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from synrisk.base.workers import Workers
 from synrisk.risk.estimators.choose import estimators_of, prepare_all
 from synrisk.risk.evaluation import Evaluation
-from synrisk.risk.guesses import Extent, Grid
+from synrisk.risk.guesses import Grid, GuessSpan
 from synrisk.synthesis.datasets import HeldBackWarning, SynthesisWarning
 from synrisk.synthesis.release import read_release
 
@@ -23,7 +23,7 @@ _AUTO = "auto"
 
 def further_releases(
     evaluation: Evaluation,
-    grids: Sequence[Grid | Extent],
+    grids: Sequence[Grid | GuessSpan],
     fingerprints: Sequence[str],
     n_releases: int,
     team: Workers,

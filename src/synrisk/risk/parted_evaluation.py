@@ -16,7 +16,7 @@ from synrisk.base.chunks import ROWS
 from synrisk.base.workers import Workers
 from synrisk.core.summary import RiskArrays
 from synrisk.risk.evaluation import Evaluation
-from synrisk.risk.guesses import Extent
+from synrisk.risk.guesses import GuessSpan
 from synrisk.risk.question import Question
 from synrisk.synthesis.synthesizer import Synthesizer
 
@@ -44,12 +44,12 @@ def positions_of(part: slice) -> IntArray:
 
 def extents_of(
     question: Question, synthesizer: Synthesizer, parts: Sequence[slice], n_datasets: int
-) -> tuple[Extent, ...]:
+) -> tuple[GuessSpan, ...]:
     """Return how far the guesses of all records go, for each variable."""
-    whole: list[Extent] = []
+    whole: list[GuessSpan] = []
     for part in parts:
         grids = question.grids(synthesizer, positions_of(part), n_datasets)
-        own = list(map(Extent.of, grids, synthesizer.plan.regressions))
+        own = list(map(GuessSpan.of, grids, synthesizer.plan.regressions))
         whole = [one.and_of(two) for one, two in zip(whole, own, strict=True)] if whole else own
     return tuple(whole)
 
@@ -75,7 +75,7 @@ class PartedEvaluation:
     template: Evaluation
     question: Question
     n_datasets: int
-    extents: tuple[Extent, ...]
+    extents: tuple[GuessSpan, ...]
     parts: tuple[slice, ...]
 
     def of(self, positions: IntArray) -> Evaluation:

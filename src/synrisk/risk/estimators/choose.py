@@ -12,7 +12,7 @@ from synrisk.risk.estimators.estimate import Estimate, Estimator, Request
 from synrisk.risk.estimators.exact import ExactEstimator
 from synrisk.risk.estimators.importance import ImportanceEstimator
 from synrisk.risk.estimators.stacked import StackedEstimator
-from synrisk.risk.guesses import Extent, Grid
+from synrisk.risk.guesses import Grid, GuessSpan
 from synrisk.synthesis.fitted_model import Model
 from synrisk.synthesis.release import Released
 from synrisk.synthesis.synthesizer import Synthesizer
@@ -52,7 +52,7 @@ def prepare_all(
     estimators: Sequence[Estimator],
     draws: Sequence[Posterior],
     release: Sequence[Released],
-    grids: Sequence[Grid | Extent],
+    grids: Sequence[Grid | GuessSpan],
     team: Workers,
     given_stacks: Sequence[Sequence[Posterior]] = (),
 ) -> tuple[Estimate, ...]:
@@ -62,7 +62,7 @@ def prepare_all(
     elsewhere, by dataset and model.
     """
     extents = [
-        Extent.of(one, regression) if isinstance(one, Grid) else one
+        GuessSpan.of(one, regression) if isinstance(one, Grid) else one
         for one, regression in zip(grids, synthesizer.plan.regressions, strict=True)
     ]
     with team.open() as executor:

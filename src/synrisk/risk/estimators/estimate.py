@@ -22,7 +22,7 @@ from synrisk.core.likelihood import ModelBlock
 from synrisk.core.table_errors import ErrorSets, TableErrors, table_errors
 from synrisk.fitting.psis import LEAST_JUDGED
 from synrisk.models.posterior import Posterior
-from synrisk.risk.guesses import Extent
+from synrisk.risk.guesses import GuessSpan
 from synrisk.synthesis.fitted_model import Model
 from synrisk.synthesis.release import Released
 from synrisk.synthesis.synthesizer import Synthesizer
@@ -158,7 +158,7 @@ class Request:
     position: int
     draws: Posterior
     release: Sequence[Released]
-    extents: Sequence[Extent]
+    extents: Sequence[GuessSpan]
     executor: Executor
     given_stacks: Sequence[Posterior] = ()
 

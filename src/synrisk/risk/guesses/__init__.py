@@ -13,7 +13,7 @@ from synrisk.base.messages import place_of
 from synrisk.risk.guesses.additive import Additive
 from synrisk.risk.guesses.all_levels import AllLevels, Neighbourhood, WithinATenth
 from synrisk.risk.guesses.everybody import Everybody
-from synrisk.risk.guesses.extent import Extent
+from synrisk.risk.guesses.guess_span import GuessSpan
 from synrisk.risk.guesses.interval import Interval
 from synrisk.risk.guesses.relative import Relative
 from synrisk.risk.guesses.spaced import check_number
@@ -30,8 +30,8 @@ __all__ = [
     "Additive",
     "AllLevels",
     "Everybody",
-    "Extent",
     "Grid",
+    "GuessSpan",
     "Guesses",
     "Interval",
     "Range",

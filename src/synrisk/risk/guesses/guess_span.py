@@ -11,7 +11,7 @@ from synrisk.risk.guesses.strategy import Grid
 
 
 @dataclass(frozen=True, repr=False)
-class Extent:
+class GuessSpan:
     """What is to be known of the guesses for one variable of all evaluated records.
 
     Attributes
@@ -46,7 +46,7 @@ class Extent:
     n_zero: int
 
     @classmethod
-    def of(cls, grid: Grid, regression: Regression) -> Extent:
+    def of(cls, grid: Grid, regression: Regression) -> GuessSpan:
         """Return that of some records' guesses."""
         on_scale = regression.on_model_scale(grid.values)
         return cls(
@@ -66,7 +66,7 @@ class Extent:
             grid.n_zero,
         )
 
-    def and_of(self, other: Extent) -> Extent:
+    def and_of(self, other: GuessSpan) -> GuessSpan:
         """Return that of the records of both."""
         found = {}
         for field in fields(self):
@@ -81,4 +81,4 @@ class Extent:
                 found[field.name] = one or two
             else:
                 found[field.name] = float(np.maximum(one, two))
-        return Extent(**found)
+        return GuessSpan(**found)
