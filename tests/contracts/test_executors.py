@@ -98,7 +98,7 @@ def test_a_result_is_the_same_every_time(big):
     pd.testing.assert_frame_equal(one, two, check_exact=True)
 
 
-@pytest.mark.parametrize("spec", ["processes", 0, -1, True, 2.5, object()])
+@pytest.mark.parametrize("spec", ["process", 0, -1, True, 2.5, object()])
 def test_what_is_no_executor(spec):
     with pytest.raises(sr.OptionError, match="executor must be"):
         workers(spec)

@@ -77,7 +77,7 @@ ODD = {
     "prior complex": lambda: evaluate(guesses=2, intruder_prior=np.array([1j, 2j])),
     "release a number": lambda: evaluate(release=5),
     "release complex": lambda: evaluate(release=people()[["x"]].assign(b=1j)),
-    "executor a word": lambda: evaluate(executor="processes"),
+    "executor a word": lambda: evaluate(executor="process"),
     "executor zero": lambda: evaluate(executor=0),
     "executor an array": lambda: evaluate(executor=np.array([1, 2])),
     "executor a frame": lambda: evaluate(executor=people()),

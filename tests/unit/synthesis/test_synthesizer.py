@@ -313,7 +313,7 @@ def test_results_that_an_executor_loses_are_missed(results):
 
 @pytest.mark.parametrize("make", [ProcessPoolExecutor, get_context("spawn").Pool])
 def test_processes_are_refused(make):
-    with make(1) as processes, pytest.raises(sr.OptionError, match="use threads"):
+    with make(1) as processes, pytest.raises(sr.OptionError, match="use executor='processes'"):
         sr.fit(sr.Regression("k ~ x", "poisson"), people(60), executor=processes)
 
 
