@@ -312,7 +312,7 @@ def test_results_that_an_executor_loses_are_missed(results):
 def test_processes_are_refused():
     with (
         ProcessPoolExecutor(1) as processes,
-        pytest.raises(sr.OptionError, match="use executor=.processes"),
+        pytest.raises(sr.OptionError, match=r"use executor=.processes"),
     ):
         sr.fit(sr.Regression("k ~ x", "poisson"), people(60), executor=processes)
 
