@@ -44,10 +44,10 @@ def people(n):
 def numbers(executor):
     """Return all that a fit, a synthesis and an evaluation give."""
     fitted = sr.fit(PLAN, people(6000), seed=1, n_draws=50, executor=executor)
-    release = fitted.synthesize(seed=2, executor=executor)
+    release = fitted.synthesize(3, seed=2, executor=executor)  # more pieces than workers
     guesses = {"y": 3, "k": 3, "b": sr.AllLevels(), "g": sr.AllLevels()}
     risk = sr.attribute_risk(
-        fitted, release, guesses=guesses, question="paper", estimator="importance",
+        fitted, release[:1], guesses=guesses, question="paper", estimator="importance",
         n_draws=20, executor=executor,
     )  # fmt: skip
     return [model.posterior.coefficients for model in fitted.models], release[0], risk.records
@@ -61,7 +61,7 @@ def make_serial():
 @pytest.fixture(name="cluster", scope="module")
 def make_cluster():
     distributed = pytest.importorskip("distributed")
-    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
     with distributed.LocalCluster(processes=True, host="127.0.0.1", **settings) as cluster:
         yield cluster
 
@@ -165,7 +165,7 @@ def test_a_worker_that_dies_is_replaced(engine, tmp_path):
 
 
 def test_an_error_of_ours_comes_as_it_is(engine):
-    with pytest.raises(sr.GuessError, match="^four$") as caught:
+    with pytest.raises(sr.GuessError, match=r"^four$") as caught:
         list(engine.map(tasks.fail, range(9)))
     assert caught.value.about == ("risk", "guesses")
     assert caught.value.__cause__ is None
@@ -294,7 +294,9 @@ def test_a_scheduler_that_is_gone_is_an_error(monkeypatch):
                     next(results)
                     scheduler.kill()
                     begun = time.monotonic()
-                    with pytest.raises(sr.EngineError, match="scheduler is gone|client of Dask is"):
+                    with pytest.raises(
+                        sr.EngineError, match=r"scheduler is gone|client of Dask is"
+                    ):
                         list(results)
                     assert time.monotonic() - begun < 60
         finally:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from functools import partial
+from importlib import metadata
 from itertools import islice
 from typing import Any, TypeVar, cast
 
@@ -88,9 +89,7 @@ def checked(client: Any) -> int:
 
 
 def _version() -> str:
-    from synrisk import __version__
-
-    return __version__
+    return metadata.version("synrisk")
 
 
 def _refuse_closed(client: Any) -> None:
