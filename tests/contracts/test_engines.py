@@ -44,10 +44,10 @@ def people(n):
 def numbers(executor):
     """Return all that a fit, a synthesis and an evaluation give."""
     fitted = sr.fit(PLAN, people(6000), seed=1, n_draws=50, executor=executor)
-    release = fitted.synthesize(3, seed=2, executor=executor)  # more pieces than workers
+    release = fitted.synthesize(seed=2, executor=executor)
     guesses = {"y": 3, "k": 3, "b": sr.AllLevels(), "g": sr.AllLevels()}
     risk = sr.attribute_risk(
-        fitted, release[:1], guesses=guesses, question="paper", estimator="importance",
+        fitted, release, guesses=guesses, question="paper", estimator="importance",
         n_draws=20, executor=executor,
     )  # fmt: skip
     return [model.posterior.coefficients for model in fitted.models], release[0], risk.records
@@ -118,15 +118,19 @@ def test_a_worker_of_a_cluster_that_is_killed_takes_nothing_along(
 @pytest.mark.parametrize("stage", ["fitting", "synthesizing", "evaluating"])
 def test_a_process_that_is_killed_takes_nothing_along(serial, stage, monkeypatch):
     killed = []
-    done = ProcessPool._done
+    asked = ProcessPool._asked
 
-    def and_kill(self, k, piece):
-        if piece.task.what == stage and not killed and k in self._workers:
-            killed.append(self._workers[k].process.pid)
-            os.kill(killed[0], signal.SIGKILL)
-        return done(self, k, piece)
+    def and_kill(self, k, task, item):
+        answer = asked(self, k, task, item)
+        if task.what != stage or killed:
+            return answer
+        process = self._workers[k].process
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        killed.append(process.pid)
+        return asked(self, k, task, item)  # to one that is dead
 
-    monkeypatch.setattr(ProcessPool, "_done", and_kill)
+    monkeypatch.setattr(ProcessPool, "_asked", and_kill)
     assert_same(numbers(sr.Processes(2)), serial)
     assert killed
 
