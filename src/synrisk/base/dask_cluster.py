@@ -69,10 +69,7 @@ def checked(client: Any) -> int:
     if getattr(client, "asynchronous", False):
         raise OptionError("executor: an asynchronous client of Dask will not do; open another.")
     _refuse_closed(client)
-    found = None
-    with contextlib.suppress(Exception):  # of many kinds, where the scheduler goes away
-        client.wait_for_workers(1, timeout=_WORKERS_IN)
-        found = client.run(_version)
+    found = _versions(client)
     if not found:
         _refuse_closed(client)
         raise EngineError(
@@ -86,6 +83,21 @@ def checked(client: Any) -> int:
             "numbers could differ. Install the same version everywhere."
         )
     return sum(int(n) for n in client.nthreads().values())
+
+
+def _versions(client: Any) -> dict[str, Any]:
+    """Return the version of synrisk that each worker has which answers."""
+    until = time.monotonic() + _ANSWERS_IN
+    while True:
+        with contextlib.suppress(Exception):  # of many kinds, where the scheduler goes away
+            client.wait_for_workers(1, timeout=_WORKERS_IN)
+            # One that has just died does not answer, and is replaced.
+            found: dict[str, Any] = client.run(_version, on_error="ignore")
+            if found:
+                return found
+        if client.status != "running" or time.monotonic() > until:
+            return {}
+        time.sleep(_LOOKS)
 
 
 def _version() -> str:
