@@ -119,7 +119,14 @@ class FrozenRegression:
         if isinstance(prior, ConjugatePrior):
             raise OptionError(f"{what}: the conjugate prior is drawn from exactly.")
         return Problem(
-            self.family, self.n_predictors, rows, prior, executor, what, self.scales.spread
+            self.family,
+            self.n_columns,
+            self.n_predictors,
+            rows,
+            prior,
+            executor,
+            what,
+            self.scales.spread,
         )
 
     def moments(self, tables: Sequence[Table], executor: Executor) -> tuple[FloatArray, FloatArray]:

@@ -82,17 +82,13 @@ class Problem:
     """A posterior: likelihood of rows under a family, and a prior."""
 
     family: Family
+    n_columns: int  # of the design
     n_predictors: int
     rows: Chunks
     prior: NormalPrior
     executor: Executor
     what: str
     scale: float  # of the linear predictors: the response's, or 1 where the link fixes it
-
-    @property
-    def n_columns(self) -> int:
-        """The number of design columns."""
-        return len(self.prior.mean) // self.n_predictors
 
     def parts(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return coefficients ``(..., column, predictor)`` and auxiliary parameters of theta."""

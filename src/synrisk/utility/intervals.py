@@ -438,7 +438,7 @@ def _maximum_likelihood(
         start[:, 0] = y.mean()
     logs = [math.log(own.default_mean(1.0)) for own in family.auxiliary]
     rows = all_chunks([Rows(x, y, np.ones(n))])
-    problem = Problem(family, n_predictors, rows, prior, Serial(), what, 1.0)
+    problem = Problem(family, p, n_predictors, rows, prior, Serial(), what, 1.0)
     mode, precision = find_mode(problem, np.concatenate([start.ravel(), logs]))
     whole = np.kron(np.eye(n_predictors), back)
     covariance = np.linalg.inv(precision)[:n_coefficients, :n_coefficients]

@@ -28,11 +28,6 @@ class AllLevels(Guesses):
 
     def grid(self, target: Target) -> Grid:
         """Lay out the guesses."""
-        if not target.is_whole:
-            raise GuessError(
-                f"{either('AllLevels', 'All levels')} cannot be guessed for {target.name!r}, which "
-                f"is continuous; use {_OTHERS}."
-            )
         levels = self._levels(target)
         values = np.broadcast_to(levels, (len(target.truth), len(levels)))
         truth = np.searchsorted(levels, target.truth)
@@ -44,6 +39,11 @@ class AllLevels(Guesses):
         )
 
     def _levels(self, target: Target) -> FloatArray:
+        if not target.is_whole:
+            raise GuessError(
+                f"{either('AllLevels', 'All levels')} cannot be guessed for {target.name!r}, which "
+                f"is continuous; use {_OTHERS}."
+            )
         every = target.family.all_values(target.variable)
         return target.everybody.observed if every is None else every
 
