@@ -8,7 +8,7 @@ import numpy as np
 
 from synrisk.base.arrays import FloatArray
 from synrisk.base.errors import GuessError
-from synrisk.base.messages import either
+from synrisk.base.messages import either, place_of
 from synrisk.risk.guesses.strategy import Grid, Guesses, Target
 
 _OTHERS = either(
@@ -42,7 +42,8 @@ class AllLevels(Guesses):
         if not target.is_whole:
             raise GuessError(
                 f"{either('AllLevels', 'All levels')} cannot be guessed for {target.name!r}, which "
-                f"is continuous; use {_OTHERS}."
+                f"is continuous; use {_OTHERS}.",
+                about=place_of("guesses", target.name),
             )
         every = target.family.all_values(target.variable)
         return target.everybody.observed if every is None else every
