@@ -183,10 +183,10 @@ def attribute_risk(
     )
     if out is not None:
         refuse_for_parts(asked, records)
-    elif synthesizer.confidential.is_stored and records is None:
+    elif synthesizer.confidential.is_stored:
         raise OptionError(
-            "The confidential data were read in parts, and so is their risk evaluated: name a "
-            "folder, out='…', or some records."
+            "The confidential data were read in parts, and so is the risk of all of them "
+            "evaluated: name a folder, out='…'."
         )
     team_of = workers(executor)
     with bar(progress, "Reading the release", 1):

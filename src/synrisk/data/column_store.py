@@ -14,7 +14,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -202,13 +202,6 @@ def _has_size(path: Path, n_bytes: int) -> bool:
         return path.stat().st_size == n_bytes
     except OSError:
         return False
-
-
-def read_rows(
-    columns: Mapping[str, AnyColumn], rows: slice, names: Iterable[str] | None = None
-) -> dict[str, npt.NDArray[Any]]:
-    """Return some rows of columns, in memory or not."""
-    return {name: columns[name][rows] for name in (columns if names is None else names)}
 
 
 class TemporaryFolder:

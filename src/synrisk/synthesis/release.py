@@ -20,7 +20,7 @@ from synrisk.data.column_store import (
     stored_columns,
 )
 from synrisk.data.frames import read_table
-from synrisk.data.partitions import evenly_spread, is_partitioned, partitions, sampling_step
+from synrisk.data.partitions import evenly_spread, is_partitioned, partitions
 from synrisk.data.schema import Columns, Factor, Schema, text_columns
 from synrisk.synthesis.confidential import Confidential
 
@@ -68,7 +68,8 @@ def read_release(confidential: Confidential, synthetic: Any) -> list[Released]:
     release = []
     for number, dataset in enumerate(as_datasets(synthetic), 1):
         what = f"Synthetic dataset {number}"
-        read = _read_parts if is_partitioned(dataset) else _read_whole
+        in_parts = confidential.is_stored and is_partitioned(dataset)
+        read = _read_parts if in_parts else _read_whole
         release.append(read(confidential, dataset, what))
         _refuse_far_away(confidential, release[-1].columns, what)
     return release
@@ -87,7 +88,6 @@ def _read_parts(confidential: Confidential, dataset: Any, what: str) -> Released
     plan, schema, table = confidential.plan, confidential.schema, partitions(dataset, what)
     table.require(plan.columns, SyntheticDataError)
     folder, n_rows, parts = TemporaryFolder(), 0, []
-    step = confidential.step if confidential.is_stored else sampling_step(confidential.n_records)
     with StoreWriter(folder.path / "columns", {}) as store:
         # Columns that the plan does not use may tell of those that it does.
         for part, frame in table.read(table.names):
@@ -95,7 +95,7 @@ def _read_parts(confidential: Confidential, dataset: Any, what: str) -> Released
             kept = {name: values[complete] for name, values in columns.items()}
             _refuse_unsupported(confidential, kept, part)
             store.append(kept)
-            parts.append(evenly_spread(frame[complete], n_rows, step))
+            parts.append(evenly_spread(frame[complete], n_rows, confidential.step))
             n_rows += int(complete.sum())
     if not n_rows:
         raise SyntheticDataError(f"{what} has no rows.")
@@ -152,6 +152,10 @@ def as_datasets(synthetic: Any) -> list[Any]:
 
 def read_dataset(dataset: Any, what: str, schema: Schema) -> pd.DataFrame:
     """Return a synthetic dataset as a frame, with levels that are text read as such."""
+    if is_partitioned(dataset):  # such as synthesize(out=) writes
+        table = partitions(dataset, what)
+        parts = [frame for _, frame in table.read(table.names)]
+        dataset = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
     frame = read_table(dataset, what, text=levels_as_text(schema), error=SyntheticDataError)
     if not len(frame):
         raise SyntheticDataError(f"{what} has no rows.")

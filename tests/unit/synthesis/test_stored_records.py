@@ -116,3 +116,21 @@ def test_temporary_columns_go_with_the_synthesizer(tmp_path, monkeypatch):
 
     gc.collect()
     assert not hidden[0].exists()
+
+
+def test_datasets_in_parts_are_read_beside_a_table_in_memory(tmp_path):
+    people = PEOPLE[:300]
+    fitted = sr.fit(PLAN[:1], people, n_draws=20, seed=1)
+    release = fitted.synthesize(seed=5)
+    risk = sr.attribute_risk(fitted, release)
+    from_parts = sr.attribute_risk(fitted, fitted.synthesize(seed=5, out=tmp_path / "release"))
+    pd.testing.assert_frame_equal(from_parts.records, risk.records)
+    assert from_parts.release_check.status() == risk.release_check.status()
+
+
+def test_the_risk_of_stored_records_is_written_to_a_folder(tmp_path):
+    stored = sr.fit(PLAN[:1], folder_of(PEOPLE, tmp_path / "people", []), n_draws=20, seed=1)
+    release = stored.synthesize(seed=5, out=tmp_path / "release")
+    for records in (None, [3]):
+        with pytest.raises(sr.OptionError, match="name a folder"):
+            sr.attribute_risk(stored, release, records=records)
