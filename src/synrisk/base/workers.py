@@ -96,7 +96,7 @@ class _Crew:
         n_wanted = min(self.n_helpers, length_hint(items, self.n_helpers + 1) - 1)
         helping = [_helpers(self.n_helpers).submit(help_out) for _ in range(n_wanted)]
         try:
-            while results or work_one():
+            while results or work_one() or results:  # a helper may just have taken the last
                 result = results.popleft()
                 while not result.done() and work_one():
                     pass

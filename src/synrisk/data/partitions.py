@@ -6,7 +6,6 @@ rows are taken in their order.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import sys
@@ -41,15 +40,11 @@ class Partitions:
         Its columns.
     parts
         Given names of columns, yields frames of these, one part after the other.
-    made_from
-        What tells it from other tables, and from itself before it was changed; None where nothing
-        does.
     """
 
     what: str
     names: tuple[str, ...]
     parts: Callable[[Sequence[str]], Iterable[pd.DataFrame]]
-    made_from: str | None = None
 
     def require(self, names: Iterable[str], error: type[SynriskError] = DataError) -> None:
         """Raise if one of `names` is not among the columns."""
@@ -92,7 +87,7 @@ def partitions(source: Any, what: str) -> Partitions:
     """Return a table that `is_partitioned` as its parts."""
     if isinstance(source, str | os.PathLike):
         return _of_folder(Path(source), what)
-    return _of_dask(source, what) if _is_dask(source) else _of_dataset(source, what, None)
+    return _of_dask(source, what) if _is_dask(source) else _of_dataset(source, what)
 
 
 def _of_folder(folder: Path, what: str) -> Partitions:
@@ -113,11 +108,7 @@ def _of_folder(folder: Path, what: str) -> Partitions:
         found = ds.dataset([str(path) for path in files], format="parquet")
     if found is None:
         raise attempt.refusal("cannot be read as Parquet; are its files whole, and alike?")
-    told = hashlib.sha256()
-    for path in files:
-        status = path.stat()
-        told.update(f"{path.name}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
-    return _of_dataset(found, what, told.hexdigest())
+    return _of_dataset(found, what)
 
 
 def _by_number(path: Path) -> list[tuple[int, str]]:
@@ -128,7 +119,7 @@ def _by_number(path: Path) -> list[tuple[int, str]]:
     ]
 
 
-def _of_dataset(dataset: Any, what: str, made_from: str | None) -> Partitions:
+def _of_dataset(dataset: Any, what: str) -> Partitions:
     names = [str(name) for name in dataset.schema.names]
     refuse_duplicate_names(names, what)
 
@@ -157,7 +148,7 @@ def _of_dataset(dataset: Any, what: str, made_from: str | None) -> Partitions:
                 raise attempt.refusal("cannot be read as Parquet; are its files whole, and alike?")
             yield frame
 
-    return Partitions(what, tuple(names), parts, made_from)
+    return Partitions(what, tuple(names), parts)
 
 
 def _of_dask(frame: Any, what: str) -> Partitions:
