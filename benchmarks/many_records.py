@@ -4,7 +4,7 @@
 files, fits a gaussian, a Poisson and a bernoulli model, synthesizes a dataset, evaluates the risk
 and judges it, each number in a process of its own. ``--executor processes`` (or ``serial``,
 ``threads``, ``dask``) says what runs the work, ``--workers`` how many, ``--memory`` keeps the table
-in memory, as a frame. Every row ends with a digest of the records' numbers: the same, whatever runs
+in memory, as a frame. Every row ends with a digest of the records' gains: the same, whatever runs
 the work.
 """
 
@@ -80,7 +80,9 @@ def _cpu() -> float:
     return sum(use.ru_utime + use.ru_stime for use in uses)
 
 
-def go(n: int, executor: Any, n_draws: int, *, in_memory: bool, further: int) -> None:
+def go(
+    n: int, executor: Any, n_draws: int, n_used: int | None, *, in_memory: bool, further: int
+) -> None:
     """Run every stage once."""
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as name:
@@ -97,7 +99,7 @@ def go(n: int, executor: Any, n_draws: int, *, in_memory: bool, further: int) ->
             release = synthesizer.synthesize(seed=SEED + 1, executor=executor, **out)
         with measured("risk", n):
             out = {} if in_memory else {"out": place / "risk"}
-            risk = sr.attribute_risk(synthesizer, release, executor=executor, **out)
+            risk = sr.attribute_risk(synthesizer, release, n_draws=n_used, executor=executor, **out)
         with measured("verdict", n):
             verdict = risk.verdict(further=further)
         with measured("summary", n):
@@ -116,6 +118,7 @@ def main() -> None:
     parser.add_argument("--executor", default="threads", help="serial, threads, processes, dask")
     parser.add_argument("--workers", type=int, default=2, help="how many")
     parser.add_argument("--draws", type=int, default=1000, help="posterior draws")
+    parser.add_argument("--used", type=int, default=None, help="draws that the risk takes")
     parser.add_argument("--memory", action="store_true", help="a table in memory")
     parser.add_argument("--further", type=int, default=0, help="releases beside, in the verdict")
     options = parser.parse_args()
@@ -135,14 +138,14 @@ def main() -> None:
             ) as cluster,
             distributed.Client(cluster) as client,
         ):
-            go(n, client, options.draws, **how)
+            go(n, client, options.draws, options.used, **how)
         return
     executor = {
         "serial": "serial",
         "threads": options.workers,
         "processes": sr.Processes(options.workers),
     }[options.executor]
-    go(n, executor, options.draws, **how)
+    go(n, executor, options.draws, options.used, **how)
 
 
 if __name__ == "__main__":

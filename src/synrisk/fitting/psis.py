@@ -10,6 +10,7 @@ from scipy.special import logsumexp
 from synrisk.base.arrays import BoolArray, FloatArray
 
 LEAST_JUDGED = 200  # draws; with fewer k̂ says nothing
+_LEAST_UNJUDGED = 0.5  # of the effective draws, where k̂ says nothing: no tail leaves so many
 _LEAST_SMOOTHED = 30
 _CONSTANT = 1e-12
 _LEAST_ESS = 0.8  # of the draws, above which weights are even enough whatever their tail
@@ -42,13 +43,20 @@ def effective_size(log_weights: FloatArray) -> float:
     return float(np.exp(2 * logsumexp(log_weights) - logsumexp(2 * log_weights)))
 
 
-def are_reliable(khat: FloatArray, ess: FloatArray, n_draws: int) -> BoolArray:
-    """Tell whether weights can be relied on; too few to be judged are believed.
+def are_reliable(
+    khat: FloatArray, ess: FloatArray, n_draws: int, evenness: float = 1.0
+) -> BoolArray:
+    """Tell whether weights can be relied on: they are even, or have a short tail.
 
-    A k̂ that was not looked for, since weights are even, is NaN.
+    The tail of too few weights cannot be judged: then they must be about as even as those of the
+    draws by themselves, whose effective share is `evenness`. A k̂ that was not looked for, since
+    weights are even, is NaN.
     """
     even = ess >= _LEAST_ESS * n_draws
-    short = khat <= min(1.0 - 1.0 / math.log10(n_draws), 0.7) if n_draws >= LEAST_JUDGED else True
+    if n_draws >= LEAST_JUDGED:
+        short = khat <= min(1.0 - 1.0 / math.log10(n_draws), 0.7)
+    else:
+        short = ess >= _LEAST_UNJUDGED * evenness * n_draws
     return np.asarray(np.isfinite(ess) & (even | short))
 
 

@@ -17,7 +17,6 @@ from synrisk.base.errors import GuessError, counted
 from synrisk.base.workers import Executor, Workers
 from synrisk.core.summary import RiskArrays
 from synrisk.core.table_errors import empty_totals
-from synrisk.fitting.psis import are_reliable
 from synrisk.models.plan import Regression
 from synrisk.risk.blocks import RecordBlock, RegressionEncoder
 from synrisk.risk.estimators.at_guesses import can_be_fitted, fitted_at_guesses
@@ -279,9 +278,7 @@ class Evaluation:
         estimate.log_table(block, self.shape, totals)
         nothing = np.zeros((1, self._n_cells(k), 2))
         found = estimate.errors(block, self.shape, nothing, None, totals)
-        return all(
-            bool(are_reliable(one.table.khat, one.table.ess, one.n_draws).all()) for one in found
-        )
+        return all(bool(one.are_reliable.all()) for one in found)
 
     def _encoded(self, row: int) -> EncodedBlock:
         return self.evaluator.encode(self.records(slice(row, row + 1)))

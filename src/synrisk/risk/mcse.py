@@ -17,7 +17,6 @@ from synrisk.base.arrays import BoolArray, FloatArray, IntArray
 from synrisk.core.likelihood import cells_within
 from synrisk.core.ranks import TIE
 from synrisk.core.summary import ErrorArrays, MixedPrior
-from synrisk.fitting.psis import are_reliable
 from synrisk.risk.estimators.estimate import Estimate
 
 _CONFIDENCE = 1.96
@@ -177,7 +176,7 @@ def errors_of_models(
             found.of_posterior.append(table.variance_from_truth if both is None else both)
             found.of_likelihood.append(table.variance_from_truth)
             _take_worse(found.ess, found.khat, table.ess, table.khat)
-            found.reliable[:] &= are_reliable(table.khat, table.ess, one.n_draws)
+            found.reliable[:] &= one.are_reliable
     return found
 
 

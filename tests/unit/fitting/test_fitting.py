@@ -14,7 +14,7 @@ from synrisk.base.workers import Serial
 from synrisk.fitting import conjugate, frozen, laplace, normal_prior, sigma_quadrature
 from synrisk.fitting.common_random_numbers import CommonNumbers
 from synrisk.fitting.laplace import NormalPrior
-from synrisk.fitting.psis import effective_size, is_reliable, smoothed
+from synrisk.fitting.psis import are_reliable, effective_size, is_reliable, smoothed
 from synrisk.fitting.standardise import Rows, Standardisation
 from synrisk.fitting.sufficient_statistics import Sums
 
@@ -78,8 +78,11 @@ def test_equal_weights_have_no_tail():
     assert effective_size(log_weights) == pytest.approx(300)
 
 
-def test_reliability_needs_enough_draws_to_be_judged():
-    assert is_reliable(3.0, 10.0, 100)
+def test_weights_are_reliable_where_they_are_even_or_their_tail_is_short():
+    assert not is_reliable(3.0, 10.0, 100)
+    assert not is_reliable(np.nan, 49.0, 100)  # nothing is known of the tail of so few
+    assert is_reliable(np.nan, 51.0, 100)
+    assert are_reliable(np.nan, 40.0, 100, evenness=0.7)  # the draws by themselves are as 70
     assert not is_reliable(0.9, 100.0, 1000)
     assert is_reliable(0.9, 850.0, 1000)
     assert is_reliable(0.5, 100.0, 1000)

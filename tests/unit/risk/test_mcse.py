@@ -230,6 +230,22 @@ def test_the_error_of_a_few_draws_is_not_known(n_draws):
     assert list(other.summary()["release_check"]) == ["passed", "passed"]
 
 
+@pytest.mark.parametrize("n_draws", [20, 50, 100])
+def test_an_outlier_whose_weight_a_few_draws_carry_does_not_pass(n_draws):
+    """His gain is 0.59 by fits at his guesses, and 0.06 to 0.12 by so few draws."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({f"x{k}": rng.normal(size=150) for k in range(4)})
+    table["y"] = rng.poisson(np.exp(0.5 + 0.3 * table["x0"]))
+    table.loc[0, ["x1", "x2", "y"]] = 6, 6, 40
+    plan = sr.Regression("y ~ x0 + x1 + x2 + x3", "poisson")
+    synthesizer = sr.fit(plan, table, n_draws=200, seed=SECRET)
+    release = synthesizer.synthesize(seed=SECRET + 1)
+    with pytest.warns(sr.ReliabilityWarning):
+        risk = sr.attribute_risk(synthesizer, release, n_draws=n_draws, on_unreliable="flag")
+    assert not risk.records.loc[0, "reliable"]
+    assert risk.verdict(further=0).outcome != "passed"
+
+
 def test_the_error_of_the_range_does_not_depend_on_the_prior():
     fitted = sr.fit(sr.Regression("k ~ x", "poisson"), people(40), seed=1, n_draws=200)
     release = fitted.synthesize(2, seed=SECRET + 2)

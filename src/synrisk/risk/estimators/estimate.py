@@ -15,12 +15,12 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from synrisk.base.arrays import FloatArray
+from synrisk.base.arrays import BoolArray, FloatArray
 from synrisk.base.workers import Executor
 from synrisk.core.batches import Units
 from synrisk.core.likelihood import ModelBlock
 from synrisk.core.table_errors import ErrorSets, TableErrors, table_errors
-from synrisk.fitting.psis import LEAST_JUDGED
+from synrisk.fitting.psis import LEAST_JUDGED, are_reliable
 from synrisk.models.posterior import Posterior
 from synrisk.risk.guesses import GuessSpan
 from synrisk.synthesis.fitted_model import Model
@@ -61,10 +61,19 @@ class Finding:
 
 @dataclass(frozen=True, repr=False)
 class ModelErrors:
-    """Monte-Carlo errors of draws that are independent of other models', and how many they are."""
+    """Monte-Carlo errors of draws that are independent of other models'.
+
+    `evenness` is the effective share of the `n_draws` by themselves, whatever the record.
+    """
 
     table: TableErrors
     n_draws: int
+    evenness: float = 1.0
+
+    @property
+    def are_reliable(self) -> BoolArray:
+        """Whether each record's weights can be relied on."""
+        return are_reliable(self.table.khat, self.table.ess, self.n_draws, self.evenness)
 
 
 class Estimate(ABC):
@@ -219,5 +228,5 @@ def _errors_by_draws(
         first += len(sets.signs)
         least_even = _EVEN * sets.n_draws if sets.n_draws >= LEAST_JUDGED else 0.0
         table = table_errors(block, sets, within, by_prior, own, shape, least_even)
-        found.append(ModelErrors(table, sets.n_draws))
+        found.append(ModelErrors(table, sets.n_draws, sets.evenness))
     return tuple(found)

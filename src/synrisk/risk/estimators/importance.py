@@ -25,7 +25,7 @@ from synrisk.core.likelihood import (
 )
 from synrisk.core.table_errors import ErrorSets
 from synrisk.data.schema import Columns
-from synrisk.fitting.psis import are_reliable, effective_size, smoothed
+from synrisk.fitting.psis import LEAST_JUDGED, are_reliable, effective_size, smoothed
 from synrisk.risk.estimators.estimate import (
     Estimate,
     Estimator,
@@ -106,7 +106,7 @@ class Importance(Estimate):
             )
             return [Finding(what, why, _INSTEAD, error_is_unknown=True)]
         heavy = ~are_reliable(shapes, sizes, n_draws)
-        if heavy.any():
+        if n_draws >= LEAST_JUDGED and heavy.any():
             one = int(np.argmax(np.where(heavy, shapes, -np.inf)))
             what = f"The error of {variable} may be larger than it looks."
             why = (
