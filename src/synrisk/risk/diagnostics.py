@@ -11,6 +11,7 @@ import pandas as pd
 from synrisk.base.arrays import BoolArray, FloatArray
 from synrisk.base.errors import counted, listed
 from synrisk.core.summary import RiskArrays
+from synrisk.fitting.psis import LEAST_JUDGED
 from synrisk.risk.doubts import Doubt
 from synrisk.risk.estimators.estimate import Finding
 from synrisk.risk.evaluation import Evaluation
@@ -52,6 +53,8 @@ class ErrorsInShort:
         Of how many the error is known or not.
     n_bad
         How many are not reliable though it is.
+    n_unjudged
+        How many are not, though no tail of their weights was looked at.
     n_targets
         How many numbers of a record are looked at.
     gains, variances
@@ -61,6 +64,7 @@ class ErrorsInShort:
     n_known: int
     n_unknown: int
     n_bad: int
+    n_unjudged: int
     n_targets: int
     gains: float
     variances: float
@@ -103,6 +107,7 @@ class ErrorsInShort:
             int(known.sum()),
             int((~known).sum()),
             int((known & ~reliable & (khat > 0)).sum()),
+            int((known & ~reliable & np.isnan(khat)).sum()),
             gains.shape[1],
             float((gains[known] ** 2).sum()),
             float((sds[known] ** 2).sum()),
@@ -114,6 +119,7 @@ class ErrorsInShort:
             self.n_known + other.n_known,
             self.n_unknown + other.n_unknown,
             self.n_bad + other.n_bad,
+            self.n_unjudged + other.n_unjudged,
             self.n_targets,
             self.gains + other.gains,
             self.variances + other.variances,
@@ -158,6 +164,8 @@ def findings_of(
         said = any(finding.error_is_unknown for finding in found)
         fitted = any(model.fit is not None for model in evaluation.synthesizer.models)
         found += _about_records(errors, said=said, fitted=fitted)
+        if errors.n_unjudged and _has_few_draws(evaluation):
+            found.append(_about_few_draws(errors.n_unjudged))
     found += doubts
     if checks is not None:
         of_seeds = [trial.failure for trial in checks.seed_trials if trial.failure is not None]
@@ -215,6 +223,23 @@ def _about_unchecked(checks: ReleaseChecks) -> list[Finding]:
         )
         for variable, numbers in by_variable.items()
     ]
+
+
+def _has_few_draws(evaluation: Evaluation) -> bool:
+    """Tell whether some draws are too few for the tail of their weights to be looked at."""
+    sets = (one for estimate in evaluation.estimates for one in estimate.error_sets)
+    return any(one.n_draws < LEAST_JUDGED for one in sets)
+
+
+def _about_few_draws(n_records: int) -> Finding:
+    return Finding(
+        f"{counted(n_records, 'record is', 'records are')} not reliable.",
+        (
+            "At some guess less than half of the draws carry the weight, and of fewer than "
+            f"{LEAST_JUDGED} its tail cannot be judged: outliers, or guesses far from the model."
+        ),
+        f"Use {LEAST_JUDGED} draws or more (n_draws).",
+    )
 
 
 def _about_records(errors: ErrorsInShort, *, said: bool, fitted: bool) -> list[Finding]:
