@@ -1,8 +1,9 @@
 """Damaged and hostile inputs for everything that reads: nothing but a result or a SynriskError.
 
 ``python benchmarks/attack.py --minutes 60`` tries as many as there is time for, in processes of
-their own, two at a time: CSV, Parquet, files of R, SPSS, SAS and Stata, saved results, studies,
-criteria, manifests, draws, formulas, names, options, and links that a racing process swaps in.
+their own, two at a time: CSV, Parquet and folders of it, files of R, SPSS, SAS and Stata, saved
+results, parts of a risk, executors, studies, criteria, manifests, draws, formulas, names, options,
+and links that a racing process swaps in.
 Whatever ends a process, computes for more than 30 s, sleeps for more than a minute, takes more than
 20 minutes in all or 2 GB, raises anything else than a SynriskError or shows a value of the data is
 told, with the command that tries the same input again, and the exit code is 1. See

@@ -23,6 +23,7 @@ SLOW = (
     "archives",
     "audit",
     "survey files",
+    "folders",
 )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 import synrisk as sr
-from helpers import attack_formulas, attack_names, attack_studies, races
+from helpers import attack_folders, attack_formulas, attack_names, attack_studies, races
 from helpers.attack_cases import PLAN, Attack, Case, few_pictures, fitted
 from helpers.mutations import HOSTILE_NAMES, any_of, damaged, damaged_table
 from helpers.r_writer import rdata, rds
@@ -483,6 +483,7 @@ ATTACKS: dict[str, Attack] = {
     "archives": Attack(fitted, _bomb, take_table),
     "netcdf": Attack(_saved, _of_netcdf, _use_saved, 0.5),
     "netcdf signed anew": Attack(_saved, _of_signed_netcdf, _use_saved),
+    **attack_folders.ATTACKS,
     **attack_studies.ATTACKS,
     "draws": Attack(fitted, _of_draws, _take_draws),
     "formulas": Attack(fitted, attack_formulas.make, attack_formulas.give, 2.0),

@@ -17,7 +17,8 @@ from synrisk.base.errors import OptionError, ResourceError, counted
 from synrisk.base.workers import Workers, workers
 from synrisk.core.measures import JOINT, RecordMeasures
 from synrisk.core.summary import RiskArrays
-from synrisk.data.part_files import PartFolder
+from synrisk.data.output_files import KnownFile
+from synrisk.data.part_files import PartFolder, read_part
 from synrisk.risk import tables
 from synrisk.risk.diagnostics import ErrorsInShort, findings_of
 from synrisk.risk.doubts import Doubt, Suspicion, is_known, suspicions
@@ -57,6 +58,7 @@ class PartedRisk(AttributeRisk):
 
     folder: Path
     states: tuple[str, ...]
+    _files: tuple[KnownFile, ...]
     _parted: PartedEvaluation
     _release: Sequence[Released]
     _with_errors: bool
@@ -90,6 +92,7 @@ class PartedRisk(AttributeRisk):
             fingerprints=fingerprints,
             folder=folder,
             states=tuple(states),
+            _files=PartFolder(folder).files(len(states)),
             _parted=evaluation,
             _release=release,
             _with_errors=with_errors,
@@ -108,10 +111,6 @@ class PartedRisk(AttributeRisk):
 
     # -- the parts ---------------------------------------------------------------------------------
     @property
-    def _paths(self) -> list[Path]:
-        return [PartFolder(self.folder).part(k) for k in range(len(self.states))]
-
-    @property
     def table(self) -> pyarrow.dataset.Dataset:
         """The records as a dataset of pyarrow, which reads what it is asked for.
 
@@ -120,12 +119,14 @@ class PartedRisk(AttributeRisk):
         """
         import pyarrow.dataset as ds
 
-        return ds.dataset([str(path) for path in self._paths], format="parquet")
+        for file in self._files:
+            file.refuse_changed(str(self.folder))
+        return ds.dataset([str(file.path) for file in self._files], format="parquet")
 
     def parts(self, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
         """Yield the records, or some of their columns, a part at a time."""
-        for rows, path in zip(self._parted.parts, self._paths, strict=True):
-            part = pd.read_parquet(path, columns=None if columns is None else list(columns))
+        for rows, file in zip(self._parted.parts, self._files, strict=True):
+            part = read_part(file, rows.stop - rows.start, columns)
             part.index = self._labels.records[rows]
             yield part
 

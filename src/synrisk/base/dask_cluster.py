@@ -12,10 +12,12 @@ from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
+from ipaddress import ip_address
 from itertools import islice
 from typing import Any, TypeVar, cast
+from urllib.parse import urlsplit
 
-from synrisk.base.errors import EngineError, OptionError, SynriskError, listed
+from synrisk.base.errors import EngineError, OptionError, SynriskError, got, listed
 from synrisk.base.kept import Kept, Names, doing
 from synrisk.base.one_thread import one_thread_each
 from synrisk.base.worker_process import BROKEN, DONE, RAISED, where_from
@@ -36,6 +38,23 @@ _APART = 5  # the protocol of pickles from which buffers go beside them
 def is_address(spec: str) -> bool:
     """Tell whether a text is the address of a scheduler."""
     return spec.startswith(SCHEMES)
+
+
+def is_here(address: str) -> bool:
+    """Tell whether an address is surely one of this machine.
+
+    Examples
+    --------
+    >>> is_here("tcp://127.0.0.1:8786"), is_here("tcp://127.0.0.1.example.org:8786")
+    (True, False)
+    """
+    host: str | None = None
+    with contextlib.suppress(ValueError):
+        parts = urlsplit(address)
+        host = None if "@" in parts.netloc else parts.hostname
+    with contextlib.suppress(ValueError):
+        return host == "localhost" or (host is not None and ip_address(host).is_loopback)
+    return False
 
 
 def is_client(spec: object) -> bool:
@@ -59,8 +78,8 @@ def connected(address: str) -> Any:
     with contextlib.suppress(OSError, ValueError, TypeError, RuntimeError):
         return client_class(address, timeout=_ANSWERS_IN, set_as_default=False, name="synrisk")
     raise EngineError(
-        f"executor: no scheduler of Dask answers at {address!r} within {_ANSWERS_IN:.0f} seconds. "
-        "Is it running, and is the address the one that it prints (tcp://host:8786)?"
+        f"executor: no scheduler of Dask answers at {got(address)} within "
+        f"{_ANSWERS_IN:.0f} seconds. Is it running, and is the address the one that it prints (tcp://host:8786)?"
     )
 
 

@@ -15,6 +15,7 @@ from typing import ParamSpec, TypeVar
 
 from synrisk.base.messages import Place, in_command, in_python, in_study, visible
 
+_LONGEST_WORD = 100
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
@@ -141,10 +142,11 @@ def one_of(name: str, value: object, options: Collection[str], *, or_none: bool 
 def got(value: object) -> str:
     """Return what was given for a message: a word as it is, of anything else only its type.
 
-    An argument in the wrong place may be the data itself.
+    An argument in the wrong place may be the data itself, also as text.
     """
     if isinstance(value, str):
-        return repr(value)
+        is_word = len(value) <= _LONGEST_WORD and "\n" not in value
+        return repr(value) if is_word else f"a text of {len(value):,} characters"
     kind = type(value).__name__
     return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
 

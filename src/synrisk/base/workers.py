@@ -26,6 +26,8 @@ from synrisk.base.process_pool import ProcessPool
 
 ENGINES = ("threads", "serial", "processes")
 
+MOST_WORKERS = 1_024  # threads or processes: a machine that is asked for a million stands still
+
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 
@@ -172,6 +174,8 @@ class Processes:
                 f"Processes: n must be a whole number from 1, or None for one for each core; got "
                 f"{self.n if isinstance(self.n, int) else got(self.n)}."
             )
+        if self.n is not None:
+            _refuse_many(int(self.n), "Processes: n")
 
 
 @dataclass(frozen=True)
@@ -218,6 +222,7 @@ def workers(spec: Any) -> Workers:
         n = _n_cores() if spec.n is None else int(spec.n)
         return Workers(n, lambda: closing(ProcessPool(n)))
     if _is_count(spec):
+        _refuse_many(int(spec), "executor")
         return _threads(int(spec))
     in_threads = isinstance(spec, ThreadPool)  # which is a Pool by its class
     if isinstance(spec, ProcessPoolExecutor | Pool) and not in_threads:
@@ -252,7 +257,7 @@ def _named(spec: str) -> Workers:
         with dask_cluster.connected(spec) as client:  # no work is begun that nobody would do
             n = dask_cluster.checked(client)
         return Workers(n, lambda: _at(spec))
-    raise OptionError(f"{_ALLOWED}; got {spec!r}.{nearest(spec, ENGINES)}")
+    raise OptionError(f"{_ALLOWED}; got {got(spec)}.{nearest(spec, ENGINES)}")
 
 
 @contextmanager
@@ -264,6 +269,12 @@ def _at(address: str) -> Iterator[Executor]:
 
 def _is_count(value: object) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= 1
+
+
+def _refuse_many(n: int, name: str) -> None:
+    """Raise for more workers than any machine has cores."""
+    if n > MOST_WORKERS:
+        raise OptionError(f"{name} may be at most {MOST_WORKERS:,}; got more.")
 
 
 def _threads(n: int) -> Workers:

@@ -26,7 +26,13 @@ import numpy.typing as npt
 
 from synrisk.base.chunks import ROWS
 from synrisk.base.errors import FileError
-from synrisk.data.output_files import hidden_prefix, left_behind, open_new, write_whole
+from synrisk.data.output_files import (
+    hidden_prefix,
+    left_behind,
+    open_new,
+    try_to_lock,
+    write_whole,
+)
 
 _CONTENTS = "columns.json"
 _TYPES = {"f": "<f8", "i": "<i8"}
@@ -217,13 +223,32 @@ class TemporaryFolder:
             with contextlib.suppress(OSError):
                 for path in left_behind(above):
                     if path.is_dir() and not path.is_symlink() and _is_mine(path):
-                        shutil.rmtree(path, ignore_errors=True)
+                        _remove_unless_locked(path)
             self.path = Path(tempfile.mkdtemp(prefix=hidden_prefix(), dir=above))  # mode 0700
+            number = os.open(self.path, os.O_RDONLY) if os.name == "posix" else -1
         except OSError as error:
             problem = error.strerror or type(error).__name__
         if problem:
             raise FileError(f"No temporary folder can be made in {above}: {problem}.")
-        self._end = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+        if number >= 0:  # held as long as it is there: others may not see that we run
+            try_to_lock(number)
+        self._end = weakref.finalize(self, _remove, self.path, number)
+
+
+def _remove(folder: Path, number: int) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    if number >= 0:
+        os.close(number)
+
+
+def _remove_unless_locked(folder: Path) -> None:
+    """Remove a folder, unless a process of another machine or container has it."""
+    number = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        if try_to_lock(number) is not False:
+            shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        os.close(number)
 
 
 def _is_mine(folder: Path) -> bool:

@@ -14,6 +14,7 @@ import re
 import secrets
 import stat
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,45 @@ def why_not_a_file(path: Path) -> str:
     return "" if stat.S_ISREG(mode) else _NO_FILE
 
 
+@dataclass(frozen=True)
+class KnownFile:
+    """A file as it was found: what is put in its place later is told from it.
+
+    Attributes
+    ----------
+    path
+        Where it is.
+    number
+        What the file system calls it.
+    n_bytes
+        How large it is.
+    changed_at
+        When it was written to, in nanoseconds.
+    """
+
+    path: Path
+    number: int
+    n_bytes: int
+    changed_at: int
+
+    @classmethod
+    def found(cls, path: Path, here: str) -> KnownFile:
+        """Return the file at a path, or raise; `here` is what it is of, for messages."""
+        problem = why_not_a_file(path)
+        if not problem:
+            try:
+                known = path.stat()
+                return cls(path, known.st_ino, known.st_size, known.st_mtime_ns)
+            except OSError as error:
+                problem = error.strerror or type(error).__name__
+        raise FileError(f"{here}: {path.name} cannot be read: {problem}.")
+
+    def refuse_changed(self, here: str) -> None:
+        """Raise where it is no longer the file that was found."""
+        if KnownFile.found(self.path, here) != self:
+            raise FileError(f"{here}: {self.path.name} has changed since it was first read.")
+
+
 def target_of(path: str | os.PathLike[str]) -> Path:
     """Return where a file can be written, or raise."""
     target = as_path(path)
@@ -83,7 +123,7 @@ def write_whole(target: Path, content: bytes | Iterable[bytes], *, owner_only: b
     problem = ""
     try:
         with contextlib.suppress(OSError):  # whoever may not look around writes all the same
-            _sweep(target.parent)
+            sweep(target.parent)
         with open_new(made, _OWNER_ONLY if owner_only else _AS_USUAL) as number:
             with open(number, "wb", closefd=False) as file:
                 file.writelines([content] if isinstance(content, bytes) else content)
@@ -126,7 +166,7 @@ def left_behind(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _sweep(folder: Path) -> None:
+def sweep(folder: Path) -> None:
     """Remove files that killed processes left."""
     for path in left_behind(folder):
         with contextlib.suppress(OSError):

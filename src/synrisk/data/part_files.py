@@ -11,21 +11,25 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from synrisk.base.errors import FileError
 from synrisk.data.output_files import (
+    KnownFile,
     as_path,
-    left_behind,
     sha256,
+    sweep,
     try_to_lock,
+    why_not_a_file,
     write_whole,
 )
+from synrisk.data.unpacking import Attempt
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
 CONTENTS = "parts.json"
@@ -50,29 +54,32 @@ class PartFolder:
     @contextlib.contextmanager
     def opened(cls, path: str | os.PathLike[str]) -> Iterator[PartFolder]:
         """Yield the folder, made where it is not there, for this run alone."""
-        folder = cls(as_path(path))
-        folder._make()
-        number = os.open(folder.path, os.O_RDONLY)
+        folder, problem = cls(as_path(path)), ""
+        try:
+            folder.path.mkdir(mode=0o700, exist_ok=True)
+            number = os.open(folder.path, os.O_RDONLY)
+        except OSError as error:
+            problem = error.strerror or type(error).__name__
+        if problem:
+            raise FileError(f"Parts cannot be written to {folder.path}: {problem}.")
         try:
             if try_to_lock(number) is False:
                 raise FileError(f"Another run writes to {folder.path}; wait until it ends.")
+            folder._prepare()
             yield folder
         finally:
             os.close(number)
 
-    def _make(self) -> None:
+    def _prepare(self) -> None:
+        """Raise where the folder holds something else, and remove what killed runs left."""
         problem = ""
         try:
-            self.path.mkdir(mode=0o700, exist_ok=True)
-            others = [one.name for one in self.path.iterdir() if not _is_ours(one)]
-            if others:
+            if not all(map(_is_ours, self.path.iterdir())):
                 problem = (
                     "it holds other files than parts of a risk. Give a new folder, or one that "
                     "an earlier run wrote"
                 )
-            for one in left_behind(self.path):
-                if one.is_file() and not one.is_symlink():
-                    one.unlink()
+            sweep(self.path)
         except OSError as error:
             problem = error.strerror or type(error).__name__
         if problem:
@@ -81,6 +88,10 @@ class PartFolder:
     def part(self, number: int) -> Path:
         """Return where a part is."""
         return self.path / f"part-{number:06d}.parquet"
+
+    def files(self, n_parts: int) -> tuple[KnownFile, ...]:
+        """Return the parts as they are now."""
+        return tuple(KnownFile.found(self.part(k), str(self.path)) for k in range(n_parts))
 
     def begin(self, made_from: list[dict[str, Any]]) -> list[str]:
         """Remove what does not fit, and return for each part how it is.
@@ -116,7 +127,8 @@ class PartFolder:
             changed = (f"other {key}" for key in wanted if found.get(key) != wanted[key])
             return next(changed, "not whole")
         with contextlib.suppress(OSError):
-            if sha256(path) == note["sha256"]:
+            # To open a pipe waits without end.
+            if not why_not_a_file(path) and sha256(path) == note["sha256"]:
                 return "kept"
         return "not whole"
 
@@ -162,6 +174,26 @@ class PartFolder:
     @staticmethod
     def _write_json(path: Path, content: Mapping[str, Any]) -> None:
         write_whole(path, json.dumps(content, indent=1).encode(), owner_only=True)
+
+
+def read_part(
+    file: KnownFile, n_records: int, columns: Sequence[str] | None = None
+) -> pd.DataFrame:
+    """Return a part, or some of its columns, as it was when the result was made.
+
+    A later run with other settings writes other numbers to the same folder.
+    """
+    from pyarrow import parquet
+
+    here = str(file.path.parent)
+    file.refuse_changed(here)
+    attempt, part = Attempt(f"{here}: {file.path.name}"), None
+    with attempt:
+        part = parquet.read_table(file.path, columns=columns and list(columns)).to_pandas()
+    if part is None or len(part) != n_records:
+        raise attempt.refusal("is not the part that was written; evaluate the risk again.")
+    found: pd.DataFrame = part
+    return found
 
 
 def _is_ours(path: Path) -> bool:

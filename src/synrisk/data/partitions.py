@@ -7,7 +7,6 @@ rows are taken in their order.
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,12 +16,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from synrisk.base.chunks import ROWS
-from synrisk.base.errors import DataError, FileError, SynriskError, listed, nearest
+from synrisk.base.errors import DataError, SynriskError, listed, nearest
 from synrisk.data.column_names import refuse_duplicate_names
+from synrisk.data.parquet_folders import ROWS_READ, ParquetFolder, to_frame
 from synrisk.data.unpacking import Attempt, Meter
 
-_ROWS_READ = 16 * ROWS  # at a time
 _MOST_LEVELS = 10_000  # values of a column that are kept to tell its levels
 _MOST_SAMPLED = 100_000
 _FEW_NUMBERS = 1_000  # different numbers that are kept, beside the smallest and the largest
@@ -91,32 +89,8 @@ def partitions(source: Any, what: str) -> Partitions:
 
 
 def _of_folder(folder: Path, what: str) -> Partitions:
-    import pyarrow.dataset as ds
-
-    here = f"{what}: {folder.name}"
-    files = [
-        path
-        for path in folder.iterdir()
-        if path.suffix in (".parquet", ".pq") and not path.name.startswith((".", "_"))
-    ]
-    files.sort(key=_by_number)
-    if not files:
-        raise FileError(f"{here} is a folder without files of Parquet (.parquet); name a file.")
-    attempt = Attempt(here)
-    found = None
-    with attempt:
-        found = ds.dataset([str(path) for path in files], format="parquet")
-    if found is None:
-        raise attempt.refusal("cannot be read as Parquet; are its files whole, and alike?")
-    return _of_dataset(found, what)
-
-
-def _by_number(path: Path) -> list[tuple[int, str]]:
-    """Return by what files are put in order: part.10 comes after part.9."""
-    return [
-        (int(word or -1), "") if word.isdecimal() else (-1, word)
-        for word in re.split(r"(\d+)", path.name)
-    ]
+    found = ParquetFolder(folder, what)
+    return Partitions(what, tuple(found.names), found.parts)
 
 
 def _of_dataset(dataset: Any, what: str) -> Partitions:
@@ -131,7 +105,7 @@ def _of_dataset(dataset: Any, what: str) -> Partitions:
             batches = iter(
                 dataset.to_batches(
                     columns=list(wanted),
-                    batch_size=_ROWS_READ,
+                    batch_size=ROWS_READ,
                     batch_readahead=1,
                     fragment_readahead=1,
                 )
@@ -143,7 +117,7 @@ def _of_dataset(dataset: Any, what: str) -> Partitions:
                 if batch is None:
                     return
                 Meter(f"{what}:").add(batch.nbytes)
-                frame = batch.to_pandas()
+                frame = to_frame(batch)
             if frame is None:
                 raise attempt.refusal("cannot be read as Parquet; are its files whole, and alike?")
             yield frame

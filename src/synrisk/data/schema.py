@@ -523,7 +523,7 @@ def check_types(types: Any, frame: pd.DataFrame) -> None:
             if declared not in _CATEGORY_WORDS + _NUMBER_WORDS:
                 raise OptionError(
                     f"{setting('types', of=name)} must be 'category', 'numeric', a list of "
-                    f"levels (the first is the reference), or {_A_RANGE}; got {declared!r}."
+                    f"levels (the first is the reference), or {_A_RANGE}; got {got(declared)}."
                 )
             if declared in _NUMBER_WORDS:
                 Numeric(name).numbers(frame[name], _CONFIDENTIAL, DataError)

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from synrisk.base.arrays import BoolArray, FloatArray, IntArray
-from synrisk.base.errors import FileError, PriorError, counted
+from synrisk.base.errors import FileError, PriorError, counted, got
 from synrisk.risk.guesses import Grid
 from synrisk.risk.guesses.spaced import is_real
 
@@ -210,7 +210,7 @@ def prior(spec: Any) -> Prior:
             return _NAMED[spec]
         raise PriorError(
             "intruder_prior must be 'mostly-model', 'model', 'uniform', MostlyModel(share), "
-            f"TruthFactor(k), or an array of log probabilities; got {spec!r}."
+            f"TruthFactor(k), or an array of log probabilities; got {got(spec)}."
         )
     if isinstance(spec, numbers.Real):
         raise PriorError(

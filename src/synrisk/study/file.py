@@ -16,7 +16,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar, cast, get_args
 
 from synrisk.assessment.attribute_risk import EstimatorName, JointName, UnreliableName
 from synrisk.audit.radius import Radius
-from synrisk.base.dask_cluster import is_address
+from synrisk.base.dask_cluster import is_address, is_here
 from synrisk.base.errors import SettingsError, SynriskError, listed, nearest
 from synrisk.base.messages import Place, toml_text
 from synrisk.base.workers import ENGINES, Processes
@@ -54,6 +54,7 @@ REPORT_KINDS = ("sharing", "inside", "both")
 FORMATS = ("csv", "parquet")
 # Beyond what anybody synthesizes or releases; every dataset and every model has files of its own.
 _MOST_MODELS, _MOST_DATASETS = 1_000, 1_000
+_SCHEDULER = "SYNRISK_SCHEDULER"  # the environment variable that names a cluster beside a study
 _TOP = (
     "title",
     "rows",
@@ -443,12 +444,28 @@ def _executor(section: Section) -> Any:
             f'scheduler of Dask, such as "tcp://127.0.0.1:8786".{nearest(executor, ENGINES)}',
             "executor",
         )
+    if isinstance(executor, str) and is_address(executor):
+        _refuse_elsewhere(section, executor)
     n = section.whole("workers")
     if n is None:
         return executor
     if executor != "processes":
         section.refuse('is for executor = "processes": how many there are.', "workers")
-    return Processes(n)
+    return attempt((section, "workers"), Processes, n)
+
+
+def _refuse_elsewhere(section: Section, address: str) -> None:
+    """Refuse the address of another machine, unless whoever runs the study names it too.
+
+    The confidential data go there, and what answers there can run code here.
+    """
+    if not is_here(address) and os.environ.get(_SCHEDULER, "") != address:
+        section.refuse(
+            "is on another machine, to which the confidential data would go and which can run code "
+            "on this one, and a study file alone does not decide that. If it is your own cluster, "
+            f"set the environment variable {_SCHEDULER} to the same address.",
+            "executor",
+        )
 
 
 def _fit(section: Section, *, foreign: bool) -> dict[str, Any]:

@@ -220,3 +220,17 @@ def test_a_killed_run_is_gone_on_with(synthesizer, release, tmp_path, monkeypatc
             assert (folder / name).stat().st_mtime_ns == whole[name]
         pd.testing.assert_frame_equal(again.records, expected, check_exact=True)
         assert not list(folder.glob(".*"))  # nothing that was begun is left
+
+
+def test_a_result_does_not_show_the_numbers_of_a_later_run(synthesizer, release, tmp_path):
+    """Both lie in one folder: the earlier result is gone, and says so."""
+    out = tmp_path / "risk"
+    earlier = quietly(synthesizer, release, out=out, question="paper", guesses=4, **FEW)
+    with pytest.warns(sr.PartsWarning if hasattr(sr, "PartsWarning") else UserWarning):
+        later = sr.attribute_risk(
+            synthesizer, release, out=out, question="paper", guesses=5, progress=False, **FEW
+        )
+    assert later.summary() is not None
+    for ask in (earlier.summary, lambda: earlier.records, lambda: earlier.table, earlier.verdict):
+        with pytest.raises(sr.FileError, match="has changed since it was first read"):
+            ask()

@@ -79,3 +79,17 @@ def test_a_temporary_folder_goes_with_its_holder():
     assert stat.S_IMODE(path.stat().st_mode) == 0o700
     del held
     assert not path.exists()
+
+
+def test_a_folder_that_a_process_elsewhere_has_is_not_swept(tmp_path, monkeypatch):
+    """In another container with the same temporary folder, ids of processes are others."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    theirs = TemporaryFolder()
+    (theirs.path / "0.bin").write_bytes(bytes(8))
+    monkeypatch.setattr("synrisk.data.output_files._is_running", lambda _: False)
+    ours = TemporaryFolder()
+    assert (theirs.path / "0.bin").exists()
+    path = theirs.path
+    theirs._end()
+    assert not path.exists()
+    assert ours.path.exists()

@@ -69,7 +69,8 @@ def test_other_columns_are_not_read(tmp_path):
 
 
 def test_messages_name_rows_of_the_whole(tmp_path):
-    table = partitions(folder_of(WHOLE, tmp_path / "table", [500]), "The data")
+    dataset = ds.dataset(folder_of(WHOLE, tmp_path / "table", [500]), format="parquet")
+    table = partitions(dataset, "The data")
     whats = [what for what, _ in table.read(["count"])]
     assert whats == ["The data, rows 1 to 500", "The data, rows 501 to 3,000"]
 

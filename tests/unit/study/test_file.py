@@ -88,3 +88,34 @@ def test_some_variables_are_evaluated(tmp_path):
         sr.SettingsError, match=r"risk\.variables\[2\]: is not a synthesized variable.*LogIncome"
     ):
         read_study(other)
+
+
+def test_a_study_file_alone_does_not_send_data_to_another_machine(tmp_path, monkeypatch):
+    """What answers there gets the records and may run code here."""
+    address = "tls://cluster.example.org:8786"
+
+    def read(address):
+        path = study_of(tmp_path, "Race ~ 1")
+        text = path.read_text(encoding="utf-8")
+        path.write_text(f'{text}[engine]\nexecutor = "{address}"\n', encoding="utf-8")
+        return read_study(path).executor
+
+    monkeypatch.delenv("SYNRISK_SCHEDULER", raising=False)
+    for other in (None, "", "tls://", "tls://cluster.example.org", "1"):
+        if other is not None:
+            monkeypatch.setenv("SYNRISK_SCHEDULER", other)
+        with pytest.raises(sr.SettingsError, match=r"engine\.executor: is on another machine"):
+            read(address)
+    monkeypatch.setenv("SYNRISK_SCHEDULER", address)
+    assert read(address) == address
+    monkeypatch.delenv("SYNRISK_SCHEDULER")
+    assert read("tcp://127.0.0.1:8786") == "tcp://127.0.0.1:8786"
+
+
+def test_more_processes_than_cores_of_any_machine_are_refused_where_they_stand(tmp_path):
+    path = study_of(tmp_path, "Race ~ 1")
+    text = path.read_text(encoding="utf-8")
+    engine = '[engine]\nexecutor = "processes"\nworkers = 100000\n'
+    path.write_text(text + engine, encoding="utf-8")
+    with pytest.raises(sr.SettingsError, match=r"line 8, engine\.workers: .*at most 1,024"):
+        read_study(path)

@@ -1,0 +1,277 @@
+"""Folders of Parquet files, read as one table, a few rows at a time.
+
+What a file unpacks to is counted before it is there: texts are read as they are stored, each once,
+and a file that stands for far more rows than it has room for is taken for a bomb. Parts hold the
+same columns, and do not change while they are read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from synrisk.base.chunks import ROWS
+from synrisk.base.errors import DataError, FileError
+from synrisk.data.column_names import refuse_duplicate_names
+from synrisk.data.output_files import KnownFile
+from synrisk.data.unpacking import Attempt, Meter
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+ROWS_READ = 16 * ROWS  # at a time
+_ENDINGS = (".parquet", ".pq")
+_NOT_PARQUET = "cannot be read as Parquet; are its files whole, and alike?"
+_NOTHING = "null"  # pyarrow's word for a column that holds gaps alone
+_BYTES = 8  # of a number
+_DENSEST_ROWS = 1_000  # bytes of memory for one of a file: no table that anybody collected is so
+_DENSEST_GROUP = 100  # bytes, encoded but not packed, for one of a file
+
+
+class ParquetFolder:
+    """The files of a folder as one table.
+
+    Parameters
+    ----------
+    folder
+        Where they are; hidden files and those that begin with "_" are none of them.
+    what
+        What it is, for messages.
+    """
+
+    def __init__(self, folder: Path, what: str) -> None:
+        self._here = f"{what}: {folder.name or folder}"
+        self._files = [KnownFile.found(path, self._here) for path in _paths_in(folder, self._here)]
+        self._types = dict(self._fields(self._files[0]))
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the first file."""
+        return list(self._types)
+
+    def _fields(self, file: KnownFile) -> list[tuple[str, Any]]:
+        from pyarrow import parquet
+
+        attempt, fields = Attempt(self._here), None
+        with attempt:
+            schema = parquet.read_schema(file.path)
+            fields = list(zip(schema.names, schema.types, strict=True))
+        if fields is None:
+            raise attempt.refusal(_NOT_PARQUET)
+        refuse_duplicate_names([name for name, _ in fields], self._here)
+        return fields
+
+    def parts(self, wanted: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """Yield frames of some columns, in the order of the files."""
+        for name in wanted:
+            _refuse_nested(name, self._types[name], self._here)
+        attempt, tables = Attempt(self._here), _joined(self._read(wanted))
+        while True:
+            frame = None
+            with attempt:
+                table = next(tables, None)
+                if table is None:
+                    return
+                frame = to_frame(table)
+            if frame is None:
+                raise attempt.refusal(_NOT_PARQUET)
+            yield frame
+
+    def _read(self, wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of all files, and count those that take far more room than their file."""
+        dense = Meter(self._here)
+        for file in self._files:
+            file.refuse_changed(self._here)
+            n_bytes, most = 0, _DENSEST_ROWS * file.n_bytes
+            for batch in self._batches(file, wanted):
+                n_bytes += _BYTES * len(wanted) * batch.num_rows
+                _count(dense, n_bytes, most)
+                yield batch
+            if n_bytes > most:
+                dense.add(n_bytes)
+            file.refuse_changed(self._here)
+
+    def _batches(self, file: KnownFile, wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield rows of one file, each text of a batch counted before there is a copy a row."""
+        from pyarrow import parquet
+
+        # A text that nearly all rows have is in a file once, and as often as there are rows after.
+        texts = [name for name in wanted if _is_text(self._types[name])]
+        with parquet.ParquetFile(file.path) as opened:
+            told = opened.metadata
+            self._refuse_other_fields(file, opened.schema_arrow, wanted)
+        with parquet.ParquetFile(file.path, metadata=told, read_dictionary=texts) as opened:
+            meter = Meter(self._here)
+            n_bytes = _BYTES * len(wanted) * told.num_rows
+            _count(meter, n_bytes, _DENSEST_ROWS * file.n_bytes)
+            for k in range(told.num_row_groups):
+                n_encoded = told.row_group(k).total_byte_size
+                _count(meter, n_encoded, _DENSEST_GROUP * file.n_bytes)
+                batches = opened.iter_batches(
+                    ROWS_READ, [k], list(wanted), use_threads=told.row_group(k).num_rows > ROWS
+                )
+                for batch in batches:
+                    yield self._plain(batch.select(list(wanted)), texts)
+
+    def _refuse_other_fields(
+        self, file: KnownFile, schema: pa.Schema, wanted: Sequence[str]
+    ) -> None:
+        """Raise where a file has not the columns of the first one, of types like those."""
+        here = f"{self._here}: {file.path.name}"
+        for name in wanted:
+            n = len(schema.get_all_field_indices(name))
+            if n != 1:
+                how = "has no column" if n == 0 else "has more than one column"
+                raise DataError(f"{here} {how} {name!r}; its parts must have the same columns.")
+            own, first = schema.field(name).type, self._types[name]
+            if own != first and _kind(own) not in (_kind(first), _NOTHING):
+                raise DataError(
+                    f"{here} has {name!r} as {_kind(own)}, and the first part as {_kind(first)}; "
+                    "store the column in one way."
+                )
+
+    def _plain(self, batch: pa.RecordBatch, texts: Sequence[str]) -> pa.RecordBatch:
+        """Return rows with texts as texts, and numbers of the types of the first file."""
+        import pyarrow as pa
+
+        meter, columns = Meter(self._here), []
+        meter.add(batch.nbytes)
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            kind = self._types[name]
+            if name in texts and pa.types.is_dictionary(column.type):
+                meter.add(_length(column))
+                column = column.dictionary_decode()
+                column.validate(full=True)
+            is_cast = column.type != kind and _kind(kind) not in ("text", "categories")
+            columns.append(column.cast(kind) if is_cast else column)
+        fields = [
+            pa.field(name, column.type)
+            for name, column in zip(batch.schema.names, columns, strict=True)
+        ]
+        return pa.record_batch(columns, pa.schema(fields, batch.schema.metadata))
+
+
+def to_frame(table: pa.Table | pa.RecordBatch) -> pd.DataFrame:
+    """Return rows as pandas has them; what was an index there is a column as any other."""
+    frame: pd.DataFrame = table.to_pandas()
+    if list(frame.columns) != table.schema.names:
+        frame = table.to_pandas(ignore_metadata=True)
+    return frame
+
+
+def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Yield tables of several batches where these are small: a frame takes as long as many rows."""
+    import pyarrow as pa
+
+    waiting: list[pa.RecordBatch] = []
+    n_rows = 0  # that wait
+    for batch in batches:
+        # Categories of parts are compared, which takes a frame each.
+        is_alone = any(map(pa.types.is_dictionary, batch.schema.types))
+        is_like = waiting and not is_alone and batch.schema.equals(waiting[0].schema)
+        if waiting and not (is_like and n_rows + len(batch) <= ROWS_READ):
+            yield pa.Table.from_batches(waiting)
+            waiting, n_rows = [], 0
+        waiting.append(batch)
+        n_rows += len(batch)
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def _paths_in(folder: Path, here: str) -> list[Path]:
+    """Return the files of a folder in their order; raise where some would be left out."""
+    problem, paths, folders = "", [], []
+    try:
+        for path in folder.iterdir():
+            if path.name.startswith((".", "_")):
+                continue
+            if path.suffix.lower() in _ENDINGS:
+                paths.append(path)
+            elif stat.S_ISDIR(path.lstat().st_mode):
+                folders.append(path)
+        has_more = any(map(_holds_parquet, folders))
+    except OSError as error:
+        problem = os.strerror(error.errno) if error.errno else type(error).__name__
+    if problem:
+        raise FileError(f"{here} cannot be read: {problem}.")
+    if has_more:
+        raise FileError(
+            f"{here} has files of Parquet in folders within it, which would be left out; name a "
+            "folder that holds all files itself."
+        )
+    if not paths:
+        raise FileError(f"{here} is a folder without files of Parquet (.parquet); name a file.")
+    return sorted(paths, key=lambda path: (_by_number(path), path.name))
+
+
+def _holds_parquet(folder: Path) -> bool:
+    return "=" in folder.name or any(
+        path.suffix.lower() in _ENDINGS and not path.name.startswith((".", "_"))
+        for path in folder.iterdir()
+    )
+
+
+def _by_number(path: Path) -> list[tuple[int, str]]:
+    """Return by what files are put in order: part.10 comes after part.9."""
+    return [
+        (int(word or -1), "") if word.isdecimal() else (-1, word)
+        for word in re.split(r"(\d+)", path.name)
+    ]
+
+
+def _count(meter: Meter, n_bytes: int, most: int) -> None:
+    """Raise where a file stands for too much, and for far more than it has room for."""
+    if n_bytes > most:
+        meter.foresee(n_bytes)
+
+
+def _length(column: Any) -> int:
+    """Return how many bytes the texts of a column have, each of which may be stored once."""
+    from pyarrow import compute
+
+    lengths = compute.binary_length(column.dictionary)
+    return int(compute.sum(lengths.take(column.indices).cast("int64")).as_py() or 0)
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    types = pa.types
+    is_unicode = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    return bool(is_unicode or _is_binary(kind))
+
+
+def _is_binary(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def _refuse_nested(name: str, kind: Any, here: str) -> None:
+    """Raise for columns of which a few bytes may hold any number of values."""
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_nested(kind) or types.is_fixed_size_binary(kind) or hasattr(kind, "storage_type"):
+        raise DataError(f"{here}: column {name!r} holds lists or other nested values.")
+
+
+def _kind(kind: Any) -> str:
+    """Return what types of a column in different files have in common."""
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_integer(kind) or types.is_floating(kind):
+        return "numbers"
+    if _is_text(kind) and not _is_binary(kind):
+        return "text"
+    if types.is_dictionary(kind):
+        return "categories"
+    if types.is_boolean(kind):
+        return "true and false"
+    return "dates" if types.is_temporal(kind) else str(kind)
