@@ -14,7 +14,7 @@ import pandas as pd
 
 from synrisk.base.errors import DataError, FileError, SynriskError
 from synrisk.base.messages import either
-from synrisk.data.column_names import refuse_duplicate_names
+from synrisk.data.column_names import refuse_duplicate_names, refuse_numbers_as_names
 from synrisk.data.csv_files import read_csv
 from synrisk.data.r_files import read_r
 from synrisk.data.survey_files import SURVEY_FILES, read_survey_file
@@ -76,6 +76,8 @@ def read_table(
         frame = _from_mapping(source, what, error)
     else:
         frame = _from_any_frame(source, what, error)
+    numeric = frame.dtypes.index[[kind.kind in "fiu" for kind in frame.dtypes]]
+    refuse_numbers_as_names([name for name in numeric if isinstance(name, str)], what, error)
     if not all(isinstance(name, str) for name in frame.columns):
         frame.columns = pd.Index([str(name) for name in frame.columns], dtype=object)
     refuse_duplicate_names(list(frame.columns), what)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from synrisk.base.chunks import ROWS
 from synrisk.base.errors import DataError, FileError
-from synrisk.data.column_names import refuse_duplicate_names
+from synrisk.data.column_names import refuse_duplicate_names, refuse_numbers_as_names
 from synrisk.data.output_files import KnownFile
 from synrisk.data.unpacking import Attempt, Meter
 
@@ -48,6 +48,8 @@ class ParquetFolder:
         self._here = f"{what}: {folder.name or folder}"
         self._files = [KnownFile.found(path, self._here) for path in _paths_in(folder, self._here)]
         self._types = dict(self._fields(self._files[0]))
+        numeric = [name for name, kind in self._types.items() if holds_numbers(kind)]
+        refuse_numbers_as_names(numeric, self._here)
 
     @property
     def names(self) -> list[str]:
@@ -261,12 +263,19 @@ def _refuse_nested(name: str, kind: Any, here: str) -> None:
         raise DataError(f"{here}: column {name!r} holds lists or other nested values.")
 
 
+def holds_numbers(kind: Any) -> bool:
+    """Tell whether a type of pyarrow is one of numbers."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
 def _kind(kind: Any) -> str:
     """Return what types of a column in different files have in common."""
     import pyarrow as pa
 
     types = pa.types
-    if types.is_integer(kind) or types.is_floating(kind):
+    if holds_numbers(kind):
         return "numbers"
     if _is_text(kind) and not _is_binary(kind):
         return "text"

@@ -12,6 +12,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import zlib
 from pathlib import Path
 from types import TracebackType
@@ -37,7 +38,7 @@ def most_bytes() -> int:
     written = os.environ.get(_VARIABLE, "").strip()
     if not written:
         return MOST_BYTES
-    if not written.isdecimal() or int(written) < 1:
+    if not re.fullmatch("[0-9]{1,18}", written) or int(written) < 1:
         raise OptionError(
             f"The environment variable {_VARIABLE} must be a number of bytes, such as {MOST_BYTES}."
         )
