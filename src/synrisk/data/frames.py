@@ -18,7 +18,7 @@ from synrisk.data.column_names import refuse_duplicate_names, refuse_numbers_as_
 from synrisk.data.csv_files import read_csv
 from synrisk.data.r_files import read_r
 from synrisk.data.survey_files import SURVEY_FILES, read_survey_file
-from synrisk.data.unpacking import Attempt, Meter
+from synrisk.data.unpacking import COPIES_OF_TEXT, Attempt, Meter
 
 # A frame of any library that narwhals knows, a mapping of columns, or the path of a file.
 TableLike: TypeAlias = Any
@@ -218,7 +218,7 @@ def _count_parquet(path: Path, meter: Meter) -> None:
     plain = told.schema.to_arrow_schema().names  # without texts in lists, which nobody needs
     for name, n_bytes in most.items():
         is_doubtful = n_bytes > _LITTLE_TEXT and name in plain
-        meter.add(_bytes_of_text(path, name) if is_doubtful else n_bytes)
+        meter.add(COPIES_OF_TEXT * (_bytes_of_text(path, name) if is_doubtful else n_bytes))
 
 
 def _begin_parts(file: Any, meter: Meter) -> None:

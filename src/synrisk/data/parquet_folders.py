@@ -18,7 +18,7 @@ from synrisk.base.chunks import ROWS
 from synrisk.base.errors import DataError, FileError
 from synrisk.data.column_names import refuse_duplicate_names, refuse_numbers_as_names
 from synrisk.data.output_files import KnownFile
-from synrisk.data.unpacking import Attempt, Meter
+from synrisk.data.unpacking import COPIES_OF_TEXT, Attempt, Meter
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -146,7 +146,7 @@ class ParquetFolder:
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             kind = self._types[name]
             if name in texts and pa.types.is_dictionary(column.type):
-                meter.add(_length(column))
+                meter.add(COPIES_OF_TEXT * _length(column))
                 column = column.dictionary_decode()
                 column.validate(full=True)
             is_cast = column.type != kind and _kind(kind) not in ("text", "categories")

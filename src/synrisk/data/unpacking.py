@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, cast
 from synrisk.base.errors import FileError, OptionError, SynriskError
 
 MOST_BYTES = 2 * 2**30
+COPIES_OF_TEXT = 3  # as it is read, as values of Python, and as what these become
 _VARIABLE = "SYNRISK_MOST_BYTES"
 _PIECE = 2**20  # bytes that are unpacked at a time
 _GZIP, _BZIP2, _XZ = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00"
