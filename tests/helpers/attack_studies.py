@@ -163,7 +163,24 @@ _UTILITY = (
 )
 
 
-def _valid(rng: np.random.Generator) -> str:
+_FURTHER = (
+    '[audit]\nsensitive = ["Income"]',
+    '[audit]\nkeys = ["Spending", "Region"]\ncriteria = { gain = 0.5 }',
+    '[audit]\nholdout = "people.csv"',
+    '[identification]\nknown = ["Spending"]\nradius = 0.1',
+    '[identification]\nradius.Income = { absolute = 2000 }\nby = "matches"',
+    '[identification]\nsynthesized = ["Income"]\nradius = { Income = 0.2 }\nby = "models"',
+    "[identification]\nradius = 0.2\ncriteria = { probability = 0.5 }",
+    '[audit]\nsensitive = ["Kids"]\n[identification]\nknown = ["Region"]\nradius = 0.0',
+)
+_ENGINES = (
+    '[engine]\nexecutor = "serial"',
+    "[engine]\nexecutor = 2",
+    '[engine]\nexecutor = "tcp://127.0.0.1:1"',
+)
+
+
+def _valid(rng: np.random.Generator) -> str:  # noqa: C901
     """Return a valid study, or nearly: not every estimator suits every model."""
     plan = any_of(_PLANS, rng)
     title = any_of(HOSTILE_NAMES, rng) if rng.random() < 0.2 else "A small study"
@@ -189,6 +206,8 @@ def _valid(rng: np.random.Generator) -> str:
         lines.append(any_of(('engine = "auto"', 'engine = "exact"', 'engine = "laplace"'), rng))
     lines += ["", "[synthesis]", f"m = {any_of((1, 1, 2, 5), rng)}"]
     lines += ['format = "parquet"'] if rng.random() < 0.3 else []
+    for one, share in ((_FURTHER, 0.25), (_ENGINES, 0.1)):
+        lines += ["", any_of(one, rng)] if rng.random() < share else []
     lines += ["", "[risk]", 'question = "paper"' if rng.random() < 0.6 else ""]
     own = [
         one.partition(" ~ ")[0].removeprefix("log(").removeprefix("sqrt(").rstrip(")")

@@ -143,6 +143,7 @@ KINDS = {
     "an attribute risk": sr.AttributeRisk.load,
     "a synthesizer": sr.Synthesizer.load,
     "an audit": sr.Audit.load,
+    "an identification risk": sr.IdentificationRisk.load,
 }
 
 
@@ -156,7 +157,11 @@ def _saved(folder: Path) -> dict[str, Any]:
     good["fitted"].save(folder / "synthesizer.nc")
     two = [frame[["Spending", "Kids", "Region"]] for frame in (data, good["release"][0])]
     sr.audit(*two, sensitive=["Kids", "Region"], seed=SECRET).save(folder / "audit.nc")
+    sr.identification_risk(
+        data, good["release"], known=["Spending"], synthesized=["Income", "Kids"], radius=0.1
+    ).save(folder / "identification.nc")
     return {
+        "an identification risk": [folder / "identification.nc"],
         "an attribute risk": [folder / "risk.nc", folder / "three.nc"],
         "a synthesizer": [folder / "synthesizer.nc"],
         "an audit": [folder / "audit.nc"],
@@ -168,6 +173,9 @@ def _use_saved(case: Case, saved: tuple[Path, str]) -> None:
     loaded: Any = KINDS[kind](path)
     if isinstance(loaded, sr.Synthesizer):
         loaded.describe(), repr(loaded), loaded.synthesize(1, seed=SECRET)
+        return
+    if isinstance(loaded, sr.IdentificationRisk):
+        loaded.summary(), loaded.verdict(), repr(loaded), loaded.records, loaded.notes
         return
     if isinstance(loaded, sr.Audit):
         loaded.summary(), loaded.verdict(), repr(loaded), loaded.records

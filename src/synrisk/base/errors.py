@@ -122,9 +122,10 @@ def within_memory(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 def nearest(name: object, options: Iterable[str]) -> str:
     """Return `` Did you mean 'x'?`` for the option nearest to `name`, or an empty string."""
-    if not isinstance(name, str):
+    if not isinstance(name, str) or len(name) > _LONGEST_WORD:  # to compare texts takes long
         return ""
-    by_lower = {str(option).lower(): str(option) for option in options}
+    words = [word for word in map(str, options) if len(word) <= 2 * _LONGEST_WORD]
+    by_lower = {word.lower(): word for word in words}
     close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
     return f" Did you mean {by_lower[close[0]]!r}?" if close else ""
 

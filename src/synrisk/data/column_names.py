@@ -14,9 +14,9 @@ from __future__ import annotations
 import enum
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from synrisk.base.errors import DataError, FileError, listed
+from synrisk.base.errors import DataError, FileError, SynriskError, counted, listed
 
 MISSING_MARKS = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")
 _AMOUNT = r"(\d+\.?\d*|\.\d+|\d{1,3}(,\d{3})+(\.\d*)?|\d+,\d+)"
@@ -55,6 +55,32 @@ def refuse_duplicate_names(names: Sequence[str], what: str) -> None:
     twice = [name for name, n in Counter(names).items() if n > 1]
     if twice:
         raise DataError(f"{what}: more than one column is called {listed(twice)}.")
+
+
+def refuse_numbers_as_names(
+    numeric: Iterable[str], what: str, error: type[SynriskError] = DataError
+) -> None:
+    """Raise if columns of numbers are called by numbers with decimals or signs: a record's values.
+
+    Whoever reads a file without a line of names as if it had one gets such a table; its names would
+    stand in messages.
+
+    Parameters
+    ----------
+    numeric
+        The names of columns that hold numbers.
+    what
+        The table, for messages.
+    error
+        What to raise.
+    """
+    n = sum(is_number(name.strip()) and _is_never_a_name(name.strip()) for name in numeric)
+    if n:
+        raise error(
+            f"{what}: the names of {counted(n, 'column')} are numbers with decimals or signs above "
+            "numbers: is the first record taken for names? Read the table again without a line of "
+            "names (header=None), or give its columns other names."
+        )
 
 
 def refuse_record(header: Sequence[str], rows: Sequence[Sequence[str]], here: str) -> None:

@@ -14,11 +14,11 @@ import pandas as pd
 
 from synrisk.base.errors import DataError, FileError, SynriskError
 from synrisk.base.messages import either
-from synrisk.data.column_names import refuse_duplicate_names
+from synrisk.data.column_names import refuse_duplicate_names, refuse_numbers_as_names
 from synrisk.data.csv_files import read_csv
 from synrisk.data.r_files import read_r
 from synrisk.data.survey_files import SURVEY_FILES, read_survey_file
-from synrisk.data.unpacking import Attempt, Meter
+from synrisk.data.unpacking import COPIES_OF_TEXT, Attempt, Meter
 
 # A frame of any library that narwhals knows, a mapping of columns, or the path of a file.
 TableLike: TypeAlias = Any
@@ -76,6 +76,8 @@ def read_table(
         frame = _from_mapping(source, what, error)
     else:
         frame = _from_any_frame(source, what, error)
+    numeric = frame.dtypes.index[[kind.kind in "fiu" for kind in frame.dtypes]]
+    refuse_numbers_as_names([name for name in numeric if isinstance(name, str)], what, error)
     if not all(isinstance(name, str) for name in frame.columns):
         frame.columns = pd.Index([str(name) for name in frame.columns], dtype=object)
     refuse_duplicate_names(list(frame.columns), what)
@@ -216,7 +218,7 @@ def _count_parquet(path: Path, meter: Meter) -> None:
     plain = told.schema.to_arrow_schema().names  # without texts in lists, which nobody needs
     for name, n_bytes in most.items():
         is_doubtful = n_bytes > _LITTLE_TEXT and name in plain
-        meter.add(_bytes_of_text(path, name) if is_doubtful else n_bytes)
+        meter.add(COPIES_OF_TEXT * (_bytes_of_text(path, name) if is_doubtful else n_bytes))
 
 
 def _begin_parts(file: Any, meter: Meter) -> None:

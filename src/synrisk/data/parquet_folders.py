@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from synrisk.base.chunks import ROWS
 from synrisk.base.errors import DataError, FileError
-from synrisk.data.column_names import refuse_duplicate_names
+from synrisk.data.column_names import refuse_duplicate_names, refuse_numbers_as_names
 from synrisk.data.output_files import KnownFile
-from synrisk.data.unpacking import Attempt, Meter
+from synrisk.data.unpacking import COPIES_OF_TEXT, Attempt, Meter
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,6 +48,8 @@ class ParquetFolder:
         self._here = f"{what}: {folder.name or folder}"
         self._files = [KnownFile.found(path, self._here) for path in _paths_in(folder, self._here)]
         self._types = dict(self._fields(self._files[0]))
+        numeric = [name for name, kind in self._types.items() if holds_numbers(kind)]
+        refuse_numbers_as_names(numeric, self._here)
 
     @property
     def names(self) -> list[str]:
@@ -144,7 +146,7 @@ class ParquetFolder:
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             kind = self._types[name]
             if name in texts and pa.types.is_dictionary(column.type):
-                meter.add(_length(column))
+                meter.add(COPIES_OF_TEXT * _length(column))
                 column = column.dictionary_decode()
                 column.validate(full=True)
             is_cast = column.type != kind and _kind(kind) not in ("text", "categories")
@@ -261,12 +263,19 @@ def _refuse_nested(name: str, kind: Any, here: str) -> None:
         raise DataError(f"{here}: column {name!r} holds lists or other nested values.")
 
 
+def holds_numbers(kind: Any) -> bool:
+    """Tell whether a type of pyarrow is one of numbers."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
 def _kind(kind: Any) -> str:
     """Return what types of a column in different files have in common."""
     import pyarrow as pa
 
     types = pa.types
-    if types.is_integer(kind) or types.is_floating(kind):
+    if holds_numbers(kind):
         return "numbers"
     if _is_text(kind) and not _is_binary(kind):
         return "text"

@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 
 from synrisk.base.errors import DataError, SynriskError, listed, nearest
-from synrisk.data.column_names import refuse_duplicate_names
-from synrisk.data.parquet_folders import ROWS_READ, ParquetFolder, to_frame
+from synrisk.data.column_names import refuse_duplicate_names, refuse_numbers_as_names
+from synrisk.data.parquet_folders import ROWS_READ, ParquetFolder, holds_numbers, to_frame
 from synrisk.data.unpacking import Attempt, Meter
 
 _MOST_LEVELS = 10_000  # values of a column that are kept to tell its levels
@@ -96,6 +96,8 @@ def _of_folder(folder: Path, what: str) -> Partitions:
 def _of_dataset(dataset: Any, what: str) -> Partitions:
     names = [str(name) for name in dataset.schema.names]
     refuse_duplicate_names(names, what)
+    kinds = zip(names, dataset.schema.types, strict=True)
+    refuse_numbers_as_names([name for name, kind in kinds if holds_numbers(kind)], what)
 
     def parts(wanted: Sequence[str]) -> Iterator[pd.DataFrame]:
         attempt = Attempt(f"{what}:")
@@ -128,6 +130,9 @@ def _of_dataset(dataset: Any, what: str) -> Partitions:
 def _of_dask(frame: Any, what: str) -> Partitions:
     names = [str(name) for name in frame.columns]
     refuse_duplicate_names(names, what)
+    kinds = zip(names, frame.dtypes, strict=True)
+    is_number = pd.api.types.is_numeric_dtype
+    refuse_numbers_as_names([name for name, kind in kinds if is_number(kind)], what)
 
     def parts(wanted: Sequence[str]) -> Iterator[pd.DataFrame]:
         attempt = Attempt(f"{what}:")
@@ -152,7 +157,7 @@ def evenly_spread(frame: pd.DataFrame, n_before: int, step: int) -> pd.DataFrame
     return frame.iloc[-n_before % step :: step]
 
 
-@dataclass
+@dataclass(repr=False)
 class Digest:
     """What a large table holds, as a small one: the schema that the small one settles is the same.
 

@@ -12,6 +12,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import zlib
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +21,7 @@ from typing import Any, BinaryIO, cast
 from synrisk.base.errors import FileError, OptionError, SynriskError
 
 MOST_BYTES = 2 * 2**30
+COPIES_OF_TEXT = 3  # as it is read, as values of Python, and as what these become
 _VARIABLE = "SYNRISK_MOST_BYTES"
 _PIECE = 2**20  # bytes that are unpacked at a time
 _GZIP, _BZIP2, _XZ = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00"
@@ -37,7 +39,7 @@ def most_bytes() -> int:
     written = os.environ.get(_VARIABLE, "").strip()
     if not written:
         return MOST_BYTES
-    if not written.isdecimal() or int(written) < 1:
+    if not re.fullmatch("[0-9]{1,18}", written) or int(written) < 1:
         raise OptionError(
             f"The environment variable {_VARIABLE} must be a number of bytes, such as {MOST_BYTES}."
         )

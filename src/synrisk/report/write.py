@@ -109,7 +109,7 @@ def _hashes(
         return hashes
     given = as_datasets(synthetic)
     for position, (one, dataset) in enumerate(zip(given, release, strict=True), 1):
-        is_file = isinstance(one, str | os.PathLike)
+        is_file = isinstance(one, str | os.PathLike) and Path(one).is_file()  # or a folder
         hashes.append(
             {
                 "what": f"synthetic dataset {position}",

@@ -22,7 +22,7 @@ from synrisk.data.column_store import (
 from synrisk.data.frames import read_table
 from synrisk.data.partitions import evenly_spread, is_partitioned, partitions
 from synrisk.data.schema import Columns, Factor, Schema, text_columns
-from synrisk.data.unpacking import Meter
+from synrisk.data.unpacking import COPIES_OF_TEXT, Meter
 from synrisk.synthesis.confidential import Confidential
 
 FAR_AWAY = 1e12  # times the largest confidential value: beyond, sums of squares lose all digits
@@ -157,7 +157,7 @@ def read_dataset(dataset: Any, what: str, schema: Schema) -> pd.DataFrame:
         table = partitions(dataset, what)
         parts, meter = [], Meter(what)
         for _, frame in table.read(table.names):
-            meter.add(int(frame.memory_usage(deep=False).sum()))
+            meter.add(COPIES_OF_TEXT * int(frame.memory_usage(deep=False).sum()))
             parts.append(frame)
         dataset = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
     frame = read_table(dataset, what, text=levels_as_text(schema), error=SyntheticDataError)

@@ -70,6 +70,8 @@ def models_from_contents(
                 "The file was written by a version of synrisk that encodes formulas "
                 "differently; fit or read the draws again."
             )
+        if len(posterior.sources) != sizes["parameter"]:
+            raise FileError("The file holds draws of other parameters than its own.")
         given: dict[type, Any] = {Regression: regression}
         fit = None if stored["fit"] is None else unpack(Fit, stored["fit"], arrays, given, sizes)
         if fit and not isinstance(fit.priors, Conjugate) and len(fit.priors) != sizes["parameter"]:

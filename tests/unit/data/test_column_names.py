@@ -1,10 +1,15 @@
 """A record that stands where names should is refused and not shown; names are taken."""
 
+import io
+
 import numpy as np
+import pandas as pd
+import pyarrow.dataset as ds
 import pytest
 
-from synrisk.base.errors import FileError
+from synrisk.base.errors import DataError, FileError
 from synrisk.data.frames import read_table
+from synrisk.data.partitions import partitions
 
 RNG = np.random.default_rng(0)
 N = 40
@@ -132,3 +137,40 @@ def test_a_first_line_without_any_name(tmp_path):
     path.write_text(",,\n1,2,3\n", encoding="utf-8")
     with pytest.raises(FileError, match="all cells are empty"):
         read_table(path, "T")
+
+
+def without_names():
+    """People whose file has no line of names, read as if it had one."""
+    text = "".join(f"PID{700_000 + k},{22042.729 + k:.3f},{k % 3}\n" for k in range(30))
+    return pd.read_csv(io.StringIO(text))
+
+
+def as_file(folder, frame):
+    frame.to_parquet(folder / "people.parquet", index=False)
+    return folder / "people.parquet"
+
+
+READERS = {
+    "frame": lambda folder, frame: read_table(frame, "The data"),
+    "mapping": lambda folder, frame: read_table(frame.to_dict("list"), "The data"),
+    "file": lambda folder, frame: read_table(as_file(folder, frame), "The data"),
+    "folder": lambda folder, frame: partitions(as_file(folder, frame).parent, "The data"),
+    "dataset": lambda folder, frame: partitions(ds.dataset(as_file(folder, frame)), "The data"),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_tables_that_somebody_else_read_without_names_are_not_shown(tmp_path, reader):
+    with pytest.raises(DataError, match="names of 1 column are numbers with decimals") as raised:
+        READERS[reader](tmp_path, without_names())
+    assert "22042" not in str(raised.value)
+    assert "PID" not in str(raised.value)
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_names_that_are_whole_or_above_texts_are_taken(tmp_path, reader):
+    READERS[reader](tmp_path, pd.DataFrame({"1990": [1.5], "1.5": ["text"], "2.5%": [0.1]}))
+
+
+def test_labels_that_are_numbers_are_names():
+    assert read_table(pd.DataFrame({400.5: [1.0], 1: [2.0]}), "The data").columns[0] == "400.5"

@@ -391,14 +391,16 @@ def test_records_of_one_label_are_a_file_error(tmp_path):
             sr.AttributeRisk.load(path)
 
 
-def test_a_fit_with_priors_of_other_parameters_is_a_file_error(tmp_path):
+@pytest.mark.parametrize(("of", "key"), [("fit", "priors"), ("posterior", "sources")])
+def test_a_fit_with_priors_or_draws_of_other_parameters_is_a_file_error(tmp_path, of, key):
     path = tmp_path / "s.nc"
     fitted_synthesizer().save(path)
     contents = storage.load(path, "a synthesizer")
     meta = json.loads(json.dumps(contents.meta))
-    del meta["models"][1]["fit"]["frozen"]["priors"][-1]
+    part = meta["models"][1][of]
+    del part.get("frozen", part)[key][-1]
     storage.save(path, Contents(contents.kind, meta, contents.arrays, contents.table))
-    with pytest.raises(sr.FileError, match="priors of other parameters"):
+    with pytest.raises(sr.FileError, match="of other parameters"):
         sr.Synthesizer.load(path)
 
 

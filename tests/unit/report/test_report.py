@@ -253,6 +253,13 @@ def test_hashes_of_the_release_and_inside_of_the_data(tmp_path):
     ]  # fmt: skip
     assert [one["sha256"] for one in inside["hashes"][1:]] == digests
     assert "confidential data" not in {one["what"] for one in shared["hashes"]}
+    folders = [tmp_path / "one", tmp_path / "two"]  # as synthesize(out=) writes
+    for folder, dataset in zip(folders, release, strict=True):
+        folder.mkdir()
+        dataset.to_parquet(folder / "part-0.parquet", index=False)
+    _, of_folders = written(risk, tmp_path, synthetic=folders)
+    assert {one["of"] for one in of_folders["hashes"]} == {"the frame as CSV, without its index"}
+    assert [one["sha256"] for one in of_folders["hashes"]] == digests
 
 
 def test_files_are_written_whole_and_inside_ones_are_the_owners(tmp_path, monkeypatch):
