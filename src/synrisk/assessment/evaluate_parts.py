@@ -193,9 +193,7 @@ def _table(evaluation: Evaluation, result: RiskArrays) -> Any:
 
     labels = tables.labels_of(evaluation.synthesizer, evaluation.positions, evaluation.asked)
     grids = evaluation.asked_grids
-    table = tables.record_table(result, grids, labels)
-    for axis, name in enumerate(labels.names):
-        table[f"is_best_{name}"] = tables.is_best(result, grids, axis)
+    table = tables.part_table(result, grids, labels)
     columns = {str(name): table[name] for name in table.columns}
     record = labels.records.to_numpy()
     try:

@@ -94,12 +94,7 @@ def _of_folder(folder: Path, what: str) -> Partitions:
     import pyarrow.dataset as ds
 
     here = f"{what}: {folder.name}"
-    files = [
-        path
-        for path in folder.iterdir()
-        if path.suffix in (".parquet", ".pq") and not path.name.startswith((".", "_"))
-    ]
-    files.sort(key=_by_number)
+    files = parquet_files(folder)
     if not files:
         raise FileError(f"{here} is a folder without files of Parquet (.parquet); name a file.")
     attempt = Attempt(here)
@@ -109,6 +104,16 @@ def _of_folder(folder: Path, what: str) -> Partitions:
     if found is None:
         raise attempt.refusal("cannot be read as Parquet; are its files whole, and alike?")
     return _of_dataset(found, what)
+
+
+def parquet_files(folder: Path) -> list[Path]:
+    """Return the files of a table in a folder, in the order of the numbers in their names."""
+    files = [
+        path
+        for path in folder.iterdir()
+        if path.suffix in (".parquet", ".pq") and not path.name.startswith((".", "_"))
+    ]
+    return sorted(files, key=_by_number)
 
 
 def _by_number(path: Path) -> list[tuple[int, str]]:
