@@ -102,6 +102,13 @@ class PartedRisk(AttributeRisk):
         )
         return made
 
+    def moved_to(self, folder: Path) -> PartedRisk:
+        """Return the same result, of parts that were moved to another folder."""
+        made = PartedRisk.__new__(PartedRisk)
+        kept = {name: value for name, value in vars(self).items() if name != "_drawn"}
+        vars(made).update({**kept, "folder": folder})
+        return made
+
     @property
     def _result(self) -> RiskArrays:
         raise self._refusal()

@@ -6,10 +6,12 @@ rows are taken in their order.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,9 @@ import pandas as pd
 
 from synrisk.base.chunks import ROWS
 from synrisk.base.errors import DataError, FileError, SynriskError, listed, nearest
+from synrisk.base.progress import under_way
 from synrisk.data.column_names import refuse_duplicate_names
+from synrisk.data.output_files import sha256
 from synrisk.data.unpacking import Attempt, Meter
 
 _ROWS_READ = 16 * ROWS  # at a time
@@ -40,11 +44,14 @@ class Partitions:
         Its columns.
     parts
         Given names of columns, yields frames of these, one part after the other.
+    n_rows
+        How many rows there are, where that is known before they are read.
     """
 
     what: str
     names: tuple[str, ...]
     parts: Callable[[Sequence[str]], Iterable[pd.DataFrame]]
+    n_rows: int | None = None
 
     def require(self, names: Iterable[str], error: type[SynriskError] = DataError) -> None:
         """Raise if one of `names` is not among the columns."""
@@ -58,11 +65,18 @@ class Partitions:
     def read(self, names: Sequence[str]) -> Iterator[tuple[str, pd.DataFrame]]:
         """Yield frames of some columns, each with what to call it in messages."""
         first = 1
-        for frame in self.parts(tuple(names)):
-            if len(frame):
-                last = first + len(frame) - 1
-                yield f"{self.what}, rows {first:,} to {last:,}", frame
-                first = last + 1
+        shown = nullcontext(_unseen) if self.n_rows is None else under_way(self.what, self.n_rows)
+        with shown as advance:
+            for frame in self.parts(tuple(names)):
+                if len(frame):
+                    last = first + len(frame) - 1
+                    yield f"{self.what}, rows {first:,} to {last:,}", frame
+                    first = last + 1
+                    advance(len(frame))
+
+
+def _unseen(_: int) -> None:
+    """Show nothing."""
 
 
 def is_partitioned(source: Any) -> bool:
@@ -97,6 +111,7 @@ def _of_folder(folder: Path, what: str) -> Partitions:
     files = parquet_files(folder)
     if not files:
         raise FileError(f"{here} is a folder without files of Parquet (.parquet); name a file.")
+    _refuse_unlike(files, here)
     attempt = Attempt(here)
     found = None
     with attempt:
@@ -114,6 +129,39 @@ def parquet_files(folder: Path) -> list[Path]:
         if path.suffix in (".parquet", ".pq") and not path.name.startswith((".", "_"))
     ]
     return sorted(files, key=_by_number)
+
+
+def _refuse_unlike(files: Sequence[Path], here: str) -> None:
+    """Raise where files do not have the same columns: what one lacks would be read as missing."""
+    from pyarrow import parquet
+
+    first: dict[str, str] = {}
+    for file in files:
+        attempt, schema = Attempt(f"{here}/{file.name}"), None
+        with attempt:
+            schema = parquet.read_schema(file)
+        if schema is None:
+            raise attempt.refusal("cannot be read as Parquet; is it whole?")
+        found = {str(one.name): str(one.type) for one in schema}
+        first = first or found
+        problems = [f"lacks {name!r}" for name in first if name not in found]
+        problems += [f"has {name!r}" for name in found if name not in first]
+        problems += [
+            f"has {name!r} as {kind}, not {first[name]}"
+            for name, kind in found.items()
+            if first.get(name, kind) != kind
+        ]
+        if problems:
+            raise FileError(
+                f"{here}/{file.name} {listed(problems)}, unlike {files[0].name}. All files of a "
+                "folder must have the same columns, of the same types."
+            )
+
+
+def folder_digest(folder: Path) -> str:
+    """Return the digest of the digests of a folder's files, a line each, in their order."""
+    digests = "".join(f"{sha256(file)}\n" for file in parquet_files(folder))
+    return hashlib.sha256(digests.encode()).hexdigest()
 
 
 def _by_number(path: Path) -> list[tuple[int, str]]:
@@ -153,7 +201,7 @@ def _of_dataset(dataset: Any, what: str) -> Partitions:
                 raise attempt.refusal("cannot be read as Parquet; are its files whole, and alike?")
             yield frame
 
-    return Partitions(what, tuple(names), parts)
+    return Partitions(what, tuple(names), parts, dataset.count_rows())
 
 
 def _of_dask(frame: Any, what: str) -> Partitions:

@@ -16,7 +16,7 @@ from synrisk.base.errors import FileError, OptionError, counted, got, one_of
 from synrisk.base.messages import all_visible, in_json
 from synrisk.data.column_store import AnyColumn, pieces
 from synrisk.data.output_files import sha256, target_of, write_whole
-from synrisk.data.partitions import parquet_files
+from synrisk.data.partitions import folder_digest
 from synrisk.report.facts import Source, collect, number, share
 from synrisk.report.shared import collect_shared
 from synrisk.synthesis.release import Released, as_datasets, read_release
@@ -128,10 +128,9 @@ def _of_dataset(given: Any, dataset: Released) -> dict[str, str]:
         path = Path(given)
         if not path.is_dir():
             return {"of": "the file", "sha256": sha256(path)}
-        digests = "".join(f"{sha256(file)}\n" for file in parquet_files(path))
         return {
             "of": "the digests of the folder's files, a line each, in the order of their numbers",
-            "sha256": hashlib.sha256(digests.encode()).hexdigest(),
+            "sha256": folder_digest(path),
         }
     if dataset.sampled is not None:
         return {
