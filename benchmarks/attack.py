@@ -11,7 +11,10 @@ tests/helpers/attacks.py.
 
 ``--only interruptions`` kills 40 runs of a study at random moments, interrupts 40, lets the disk be
 full at 40 places, begins two at once and writes to a folder that is read-only: nothing is lost, and
-the next run gives what it should. See tests/helpers/interruptions.py.
+the next run gives what it should. Of a study of data in parts, which goes on with ``--resume``,
+nothing that was whole is made again, and all bits are the same (``--kind parts`` tries these
+alone). See
+tests/helpers/interruptions.py.
 
 ``--seed source`` takes the seed from what src/ holds: other inputs with every change of the code,
 and the same ones again for the same code.
@@ -59,12 +62,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--input", type=int, default=None, help="one input of that reader")
     parser.add_argument("--processes", type=int, default=2, help="at a time")
     parser.add_argument("--times", type=int, default=40, help="of each kind of interruption")
+    parser.add_argument("--kind", default="", help="of interruption: kill, full disk, parts, …")
     options = parser.parse_args(arguments)
     seed = secrets.randbits(32) if options.seed is None else options.seed
     readers = options.only or list(ATTACKS)
     print(f"seed {seed}", flush=True)
     if readers == [_INTERRUPTIONS]:
-        return _interrupt(seed, options.times)
+        return _interrupt(seed, options.times, options.kind)
     tallies = {reader: Tally(next_number=options.input or 0) for reader in readers}
     if options.input is not None:
         attack(readers[0], seed, tallies[readers[0]], seconds=600, inputs=1)
@@ -142,10 +146,12 @@ def _tell(tallies: dict[str, Tally]) -> int:
     return int(bool(problems))
 
 
-def _interrupt(seed: int, times: int) -> int:
+def _interrupt(seed: int, times: int, kind: str) -> int:
     """Try every kind of interruption; return 1 if something was lost, else 0."""
     n_failed = 0
     for name, attempt in _kinds(np.random.default_rng(seed), times):
+        if kind not in name:
+            continue
         try:
             print(f"{name}: {attempt()}", flush=True)
         except Exception:
@@ -167,6 +173,14 @@ def _kinds(rng: np.random.Generator, times: int) -> Iterator[tuple[str, Callable
         for _ in range(max(1, times // 10)):
             yield "two at once", partial(interruptions.run_two_at_once, bench, rng)
         yield "read-only", partial(interruptions.run_into_read_only, bench)
+    with tempfile.TemporaryDirectory(prefix="attack-") as folder:
+        parted = interruptions.PartedBench(Path(folder))
+        stop = interruptions.stop_parts_at_random
+        with parted.warm():
+            for _ in range(times):
+                yield "parts, kill -9", partial(stop, parted, rng, signal.SIGKILL)
+            for _ in range(max(1, times // 10)):
+                yield "parts, Ctrl-C", partial(stop, parted, rng, signal.SIGINT)
     if not interruptions.can_mount():
         print("No full disk: nobody but root can mount a small one, nor root in some containers.")
         return
@@ -178,6 +192,14 @@ def _kinds(rng: np.random.Generator, times: int) -> Iterator[tuple[str, Callable
         with bench.warm():
             for k in range(times):
                 yield "full disk", partial(interruptions.fill_disk, bench, k / times)
+    with (
+        tempfile.TemporaryDirectory(prefix="attack-") as folder,
+        interruptions.small_disk(1 << 24) as disk,
+    ):
+        parted = interruptions.PartedBench(Path(folder), disk / "out")
+        with parted.warm():
+            for k in range(10):
+                yield "parts, full disk", partial(interruptions.fill_disk_of_parts, parted, k / 10)
 
 
 if __name__ == "__main__":

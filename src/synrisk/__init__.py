@@ -5,7 +5,6 @@ from synrisk.assessment.attribute_risk import attribute_risk
 from synrisk.assessment.audit_result import Audit
 from synrisk.assessment.comparison import compare
 from synrisk.assessment.comparison_result import Comparison
-from synrisk.assessment.evaluate_parts import PartsWarning
 from synrisk.assessment.identification_risk import IdentificationRisk, identification_risk
 from synrisk.assessment.parted_result import PartedRisk
 from synrisk.assessment.two_file_audit import audit
@@ -31,6 +30,7 @@ from synrisk.base.errors import (
 from synrisk.base.workers import Processes
 from synrisk.data.csv_dialects import FileWarning
 from synrisk.data.households import load_households
+from synrisk.data.part_files import PartsWarning
 from synrisk.models.families import (
     Binomial,
     HurdleGamma,

@@ -178,6 +178,21 @@ def test_a_full_disk_is_said_and_leaves_the_earlier_results(tmp_path):
             assert interruptions.fill_disk(bench, share).endswith("exit code 2")
 
 
+def test_data_in_parts_are_gone_on_with_wherever_a_run_was_stopped(tmp_path):
+    bench, rng = interruptions.PartedBench(tmp_path), np.random.default_rng(9)
+    with bench.warm():
+        for number in (signal.SIGKILL, signal.SIGKILL, signal.SIGINT):
+            interruptions.stop_parts_at_random(bench, rng, number)
+
+
+@ROOM
+def test_data_in_parts_are_gone_on_with_after_a_full_disk(tmp_path):
+    with interruptions.small_disk(1 << 24) as disk:
+        bench = interruptions.PartedBench(tmp_path, disk / "out")
+        with bench.warm():
+            assert "exit code 2" in interruptions.fill_disk_of_parts(bench, 0.6)
+
+
 def test_a_file_that_may_not_grow_is_said_and_leaves_the_earlier_results(tmp_path):
     bench = Bench(tmp_path)
     for share in (0.0, 0.3, 0.8):

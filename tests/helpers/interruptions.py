@@ -21,8 +21,11 @@ from typing import Any
 
 import numpy as np
 
+from helpers.parted_studies import STUDY as PARTED
+from helpers.parted_studies import parted_study_in
 from helpers.studies import SEED_LINE, STUDY, as_json, study_in, synrisk, table
 from helpers.warm_runs import draw_once, warm_runs
+from synrisk.study.unfinished import NAME as UNFINISHED
 
 # A shell that runs jobs in the background has them ignore Ctrl-C; these must not. On a busy machine
 # whoever watches a run for a moment must come before it, or the moment is over.
@@ -84,9 +87,11 @@ def interrupt(
 def digests(out: Path) -> dict[str, str]:
     """Return the digests of a folder's files but for the manifest, hidden ones too."""
     return {
-        file.name: hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else "a folder"
-        for file in out.iterdir()
-        if file.name != "manifest.json"
+        file.relative_to(out).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()
+        if file.is_file()
+        else "a folder"
+        for file in out.rglob("*")
+        if file.name != "manifest.json" and not (file.is_dir() and any(file.iterdir()))
     }
 
 
@@ -182,6 +187,118 @@ def _check_old_or_new(out: Path, before: dict[str, str]) -> None:
         assert found == manifest["outputs"]
     for name, digest in found.items():
         assert digest in (manifest["outputs"].get(name), before.get(name))
+
+
+# -- a study of data in parts, which a later run goes on with -----------------------------------
+class PartedBench:
+    """A study of data in parts that is stopped and gone on with, and what it should give.
+
+    Parameters
+    ----------
+    folder
+        Where the study and its data are.
+    output
+        Where the results go, if elsewhere.
+    """
+
+    def __init__(self, folder: Path, output: Path | None = None) -> None:
+        self.out = folder / "out" if output is None else output
+        text = PARTED.replace('output = "out"', f'output = "{self.out.as_posix()}"\n{SEED_LINE}')
+        self.path = parted_study_in(folder, text)
+        self.start: Callable[..., Any] = start
+        self.results: dict[str, str] = {}
+        self.seconds = 0.0
+
+    @contextlib.contextmanager
+    def warm(self) -> Iterator[None]:
+        """Begin runs by forks of a process that has done one."""
+        with warm_runs(self.path, self.path.with_name("errors"), "small") as self.start:
+            shutil.rmtree(self.out)
+            begun = time.monotonic()
+            self._end(self.start(self.path))
+            self.seconds = time.monotonic() - begun
+            self.results = self._parts(self.out)
+            assert len(self.results) == 12
+            yield
+
+    def _end(self, process: Any) -> tuple[int, str]:
+        _, words = process.communicate(timeout=_LONGEST)
+        return process.returncode, words
+
+    @staticmethod
+    def _parts(folder: Path) -> dict[str, str]:
+        return {
+            path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in sorted(folder.glob("*/part-*.parquet"))
+        }
+
+    def begin_anew(self) -> None:
+        """Let nothing be there."""
+        shutil.rmtree(self.out, ignore_errors=True)
+
+    def finished(self) -> dict[str, int]:
+        """Return when each part was made that a stopped run has left, after a look at each."""
+        times = {}
+        for folder in (self.out, self.out / UNFINISHED):
+            for name, digest in self._parts(folder).items():
+                assert digest == self.results[name], f"half of {name}"
+                part = Path(name)
+                is_risk = part.parent.name == "risk"
+                beside = part.parent if is_risk else Path(f"{part.parent}-notes")
+                if (folder / beside / f"{part.stem}.json").exists():
+                    times[name] = (folder / name).stat().st_mtime_ns
+        return times
+
+    def go_on(self) -> int:
+        """Go on to the end; return how many parts were kept."""
+        kept = self.finished()
+        code, words = self._end(self.start(self.path, None, "--resume"))
+        if code == 2:  # the run was stopped before it had begun
+            assert not kept, words
+            assert "no earlier run" in words, words
+            code, words = self._end(self.start(self.path))
+        assert code in _JUDGED, (code, words)
+        check_whole(self.out)
+        assert self._parts(self.out) == self.results
+        for name, made_at in kept.items():
+            assert (self.out / name).stat().st_mtime_ns == made_at, f"{name} was made again"
+        assert not (self.out / UNFINISHED).exists()
+        return len(kept)
+
+
+def stop_parts_at_random(bench: PartedBench, rng: np.random.Generator, number: int) -> str:
+    """Stop a run at any moment, half of the time its successor too, and go on to the end."""
+    bench.begin_anew()
+    said = []
+    for options in ((), ("--resume",))[: int(rng.integers(1, 3))]:
+        delay = float(rng.uniform(0.0, 1.1 * bench.seconds))
+        process = bench.start(bench.path, None, *options)
+        time.sleep(delay)
+        if process.poll() is None:
+            process.send_signal(number)
+        code, words = bench._end(process)
+        assert code in (-number, 130, 2, *_JUDGED), (code, words)
+        assert "Traceback" not in words, words
+        said.append(f"after {delay:.2f} s {'done' if code in _JUDGED else 'stopped'}")
+    return f"{', '.join(said)}; {bench.go_on()} parts kept"
+
+
+def fill_disk_of_parts(bench: PartedBench, share: float) -> str:
+    """Run on a small disk that has a share of the room left that the results take; then go on."""
+    bench.begin_anew()
+    bench._end(bench.start(bench.path))
+    n_bytes = sum(-(-f.stat().st_size // 4096) * 4096 for f in bench.out.rglob("*") if f.is_file())
+    bench.begin_anew()
+    filler = bench.out.parent / "filler"
+    left = os.statvfs(bench.out.parent)
+    filler.write_bytes(bytes(left.f_bavail * left.f_frsize - int(share * n_bytes)))
+    code, words = bench._end(bench.start(bench.path))
+    assert code in (2, *_JUDGED), (code, words)
+    if code == 2:
+        assert words.count("\n") == 1, words
+        assert "space" in words, words
+    filler.unlink()
+    return f"{share:.2f} of the room: exit code {code}; {bench.go_on()} parts kept"
 
 
 @contextlib.contextmanager

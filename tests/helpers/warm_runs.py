@@ -3,7 +3,7 @@
 ``python -m helpers.warm_runs STUDY`` runs a study once, so that all is imported and compiled, and
 then forks a process for each line that it reads: a JSON list of the largest file that may be
 written, or null, the pipe that takes standard error, and the arguments. It answers with the
-process's id, and with its exit code once it has ended.
+process's id, and with its exit code once it has ended. A second argument makes parts small.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ class WarmRun:
 
 
 @contextlib.contextmanager
-def warm_runs(study: Path, errors: Path) -> Iterator[Any]:
+def warm_runs(study: Path, errors: Path, *how: str) -> Iterator[Any]:
     """Yield what begins a run: a function of the study's path and the largest size of a file."""
     server = subprocess.Popen(
-        [sys.executable, "-m", "helpers.warm_runs", str(study)],
+        [sys.executable, "-m", "helpers.warm_runs", str(study), *how],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
     )  # fmt: skip
@@ -69,8 +69,8 @@ def warm_runs(study: Path, errors: Path) -> Iterator[Any]:
     os.mkfifo(errors)  # what limits files does not limit what is said there
     number = os.open(errors, os.O_RDWR | os.O_NONBLOCK)
 
-    def start(path: Path, most: int | None = None) -> WarmRun:
-        _tell(server, json.dumps([most, str(errors), ["run", str(path)]]))
+    def start(path: Path, most: int | None = None, *options: str) -> WarmRun:
+        _tell(server, json.dumps([most, str(errors), ["run", str(path), *options]]))
         return WarmRun(server, number)
 
     try:
@@ -103,10 +103,13 @@ def draw_once() -> None:
 
 
 # -- within the server ----------------------------------------------------------------------------
-def _serve(study: str) -> None:
+def _serve(study: str, *how: str) -> None:
+    from helpers.parted_studies import make_parts_small
     from helpers.studies import synrisk
 
     draw_once()
+    if how:
+        make_parts_small()
     assert synrisk("run", study, "-q").exit_code in (0, 1, 3)
     print("ready", flush=True)  # noqa: T201
     for line in sys.stdin:
@@ -145,4 +148,4 @@ def _run(most: int | None, errors: str, arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    _serve(sys.argv[1])
+    _serve(*sys.argv[1:])

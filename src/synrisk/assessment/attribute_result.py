@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,15 +17,16 @@ import xarray as xr
 
 from synrisk.assessment.selection import positions_of
 from synrisk.base.arrays import IntArray
-from synrisk.base.errors import OptionError, counted, got, listed, nearest
+from synrisk.base.errors import OptionError, counted, got, listed
 from synrisk.base.workers import workers
 from synrisk.core.measures import JOINT, RecordMeasures
+from synrisk.core.spread import Spread
 from synrisk.core.summary import RiskArrays
 from synrisk.data.archive import intact, pack, unpack
 from synrisk.data.frames import TableLike
 from synrisk.data.netcdf import Contents, load, save
 from synrisk.plots import Plots
-from synrisk.plots.view import Drawn
+from synrisk.plots.view import Drawn, Evaluated, confidential_column
 from synrisk.report import Source, write_report
 from synrisk.risk import tables
 from synrisk.risk.diagnostics import findings, table_of
@@ -44,7 +45,7 @@ from synrisk.synthesis.synthesizer import Synthesizer
 from synrisk.utility import Utility
 from synrisk.verdict.criteria import DEFAULT, Criteria
 from synrisk.verdict.reasons import CALLED, PASSED
-from synrisk.verdict.verdict import Outlook, RecordPart, Verdict, judge, judge_parts
+from synrisk.verdict.verdict import Outlook, RecordPart, Verdict, judge_parts
 
 ReportKind: TypeAlias = Literal["sharing", "inside"]
 
@@ -181,7 +182,19 @@ class AttributeRisk:
         return table
 
     def _summary_table(self, groups: pd.Series[Any] | None) -> pd.DataFrame:
-        return tables.summary_table(self._result, self._grids, self._labels, groups)
+        if groups is not None:
+            return tables.summary_by(self._columns_by_group(), groups)
+        drawn, nothing = self._drawn, Spread(list)
+        wanted = ("probability", "prior", "gain", "is_above", "is_best")
+        lines = {}
+        for of in (JOINT, *self._labels.names):
+            own = {name: drawn.spread(of, name) for name in wanted}
+            off = nothing if of == JOINT else drawn.differences(self._labels.axis(of))
+            lines[of] = tables.summary_line({**own, "abs_diff": off})
+        return tables.summary_of(lines)
+
+    def _columns_by_group(self) -> Iterator[tuple[str, pd.DataFrame]]:
+        return tables.summary_columns(self._result, self._grids, self._labels)
 
     def diagnostics(self) -> pd.DataFrame:
         """Return what is shaky, why, and what to do: a row a finding, none if all is well."""
@@ -198,8 +211,16 @@ class AttributeRisk:
     @property
     def plot(self) -> Plots:
         """Plots: ``risk.plot.probability()``, ``.marginals()``, ``.ranks()`` and others."""
-        drawn = Drawn(self._evaluation, self._result, self._labels)
-        return Plots(drawn, self._row, self._log_joint)
+        return Plots(self._drawn, self._one)
+
+    @cached_property
+    def _drawn(self) -> Drawn:
+        return Evaluated(self._evaluation, self._result, self._labels)
+
+    def _one(self, record: Hashable) -> tuple[xr.DataArray, list[int]]:
+        """Return one record's joint posterior, and where the truth stands on each axis."""
+        row = self._row(record)
+        return self.joint(record), tables.truth_among(self._grids, row)
 
     def verdict(
         self, criteria: Criteria | None = None, *, further: int = 4, rows: str = CALLED
@@ -338,24 +359,37 @@ class AttributeRisk:
             "half the tolerance": question.within(0.5),
             "twice the tolerance": question.within(2.0),
         }
-        rows = {}
-        for name, other in asked.items():
-            measures = self.measures if other is question else self._asked_otherwise(other)
-            judged = judge(
-                criteria,
-                measures,
-                self._labels.records,
-                self.release_check,
-                self.synthesizer.n_records,
-                self.doubts,
-                left_out=self.not_evaluated,
-            )
-            gains = {
-                "largest_gain" if of == JOINT else f"largest_gain_{of}": measures[of, "gain"].value
-                for of in (JOINT, *self._labels.names)
-            }
-            rows[name] = {"limits": judged.of_limits} | {k: v.max() for k, v in gains.items()}
+        rows = {name: self._row_under(name, other, criteria) for name, other in asked.items()}
         return pd.DataFrame(rows).T.rename_axis("question").infer_objects()
+
+    def _row_under(self, name: str, question: Question, criteria: Criteria) -> dict[str, Any]:
+        """Return the outcome of the limits and the largest gains under another question."""
+        del name  # of parts of records what is found is kept by it
+        gains: dict[str, Any] = {}
+
+        def noted() -> Iterator[RecordPart]:
+            for part in self._parts_under(question):
+                for of in (JOINT, *self._labels.names):
+                    own = part.measures[of, "gain"].value.max()
+                    column = "largest_gain" if of == JOINT else f"largest_gain_{of}"
+                    gains[column] = np.maximum(gains.get(column, own), own)
+                yield part
+
+        judged = judge_parts(
+            criteria,
+            self._labels.names,
+            noted(),
+            self.release_check,
+            self.synthesizer.n_records,
+            left_out=self.not_evaluated,
+        )
+        return {"limits": judged.of_limits} | gains
+
+    def _parts_under(self, question: Question) -> Iterable[RecordPart]:
+        """Yield what is judged under another question."""
+        asked = self._evaluation.question
+        measures = self.measures if question is asked else self._asked_otherwise(question)
+        yield RecordPart(measures, self._labels.records, self.doubts)
 
     def _asked_otherwise(self, question: Question) -> RecordMeasures:
         evaluation = self._evaluation
@@ -409,8 +443,8 @@ class AttributeRisk:
         """Return what a report is made of; what stays inside is not worked out for sharing."""
         verdict = self.verdict(criteria, rows=rows, **({"further": 0} if sharing else {}))
         return Source(
-            Drawn(self._evaluation, self._result, self._labels),
-            self._records,
+            self._drawn,
+            self._tables,
             self._findings(),
             self.release_check,
             self._notes,
@@ -428,6 +462,10 @@ class AttributeRisk:
         if question is None or not question.is_of_ranges:
             return None
         return self.sensitivity(criteria)
+
+    def _tables(self, columns: Sequence[str]) -> Iterable[pd.DataFrame]:
+        """Yield columns of `records`, some records after the others."""
+        yield self._records[list(columns)]
 
     def _check_utility(self, utility: Any) -> None:
         if not isinstance(utility, Utility):
@@ -594,14 +632,9 @@ class AttributeRisk:
         return self._evaluation.positions
 
     def _groups(self, by: str) -> pd.Series[Any]:
-        data = self._evaluation.synthesizer.data
         if not isinstance(by, str):
             raise OptionError(f"by= is the name of a column; got {type(by).__name__}.")
-        if by not in data.columns:
-            raise OptionError(
-                f"by={by!r} is not a column of the confidential data.{nearest(by, data.columns)}"
-            )
-        groups = data[by].iloc[self._positions]
+        groups = confidential_column(self.synthesizer, by, self._positions, "by=")
         if groups.dtype in (np.float16, np.longdouble):
             groups = groups.astype(np.float64)
         if groups.map(lambda value: not isinstance(value, Hashable)).any():

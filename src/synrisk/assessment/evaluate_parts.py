@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from importlib import metadata
 from typing import Any
@@ -21,7 +18,7 @@ from synrisk.base.messages import setting
 from synrisk.base.progress import bar
 from synrisk.base.workers import Workers
 from synrisk.core.summary import RiskArrays
-from synrisk.data.part_files import PartFolder
+from synrisk.data.part_files import KEPT, PartFolder, tell_anew
 from synrisk.risk import tables
 from synrisk.risk.estimators.choose import prepare_all
 from synrisk.risk.estimators.paper import Paired
@@ -39,15 +36,10 @@ from synrisk.risk.question import widths
 from synrisk.risk.release_checks import ReleaseChecks, check_release
 from synrisk.synthesis.release import fingerprint
 
-_KEPT = "kept"
 _UNCHECKED = (
     "Whether the release came from these models, and whether its rows follow the records, was not "
     "checked: the records are not in memory. Such a release cannot pass."
 )
-
-
-class PartsWarning(UserWarning):
-    """Parts of an earlier run were made anew, as they do not fit or are not whole."""
 
 
 def refuse_for_parts(asked: Asked, records: Any) -> None:
@@ -87,7 +79,7 @@ def evaluate_parts(
         states = folder.begin(made_from)
         with bar(progress, "Evaluating records", n_records) as on_records:
             for number, (part, state) in enumerate(zip(evaluation.parts, states, strict=True)):
-                if state == _KEPT:
+                if state == KEPT:
                     on_records(part.stop - part.start)
                     continue
                 own = evaluation.of(positions_of(part))
@@ -118,7 +110,7 @@ def evaluate_parts(
         tuple(fingerprint(dataset) for dataset in read.release),
         with_errors=asked.with_errors,
     )
-    _tell(states)
+    tell_anew(states, "Parts of the risk")
     if asked.unreliable == "raise":
         n_bad = sum(int((~part["reliable"]).sum()) for part in risk.parts(["reliable"]))
         if n_bad:
@@ -164,13 +156,9 @@ def _prepared(asked: Asked, read: Read, team: Workers) -> PartedEvaluation:
 def _made_from(asked: Asked, read: Read, evaluation: PartedEvaluation) -> list[dict[str, Any]]:
     """Return by what each part is known again; digests tell nothing of what they are of."""
     synthesizer = asked.synthesizer
-    models = [
-        (one.regression.formula, one.regression, one.posterior, one.record_weights, one.fit)
-        for one in synthesizer.models
-    ]
     common = {
         "version": metadata.version("synrisk"),
-        "models or records": digest(models, synthesizer.schema.to_json(), synthesizer.columns),
+        "models or records": synthesizer.digest,
         "release": digest([dataset.columns for dataset in read.release], read.given_stacks),
         "settings": digest(
             replace(asked.question, prior=None),  # type: ignore[arg-type]  # beside it
@@ -193,9 +181,7 @@ def _table(evaluation: Evaluation, result: RiskArrays) -> Any:
 
     labels = tables.labels_of(evaluation.synthesizer, evaluation.positions, evaluation.asked)
     grids = evaluation.asked_grids
-    table = tables.record_table(result, grids, labels)
-    for axis, name in enumerate(labels.names):
-        table[f"is_best_{name}"] = tables.is_best(result, grids, axis)
+    table = tables.part_table(result, grids, labels)
     columns = {str(name): table[name] for name in table.columns}
     record = labels.records.to_numpy()
     try:
@@ -215,15 +201,3 @@ def _checks(asked: Asked, read: Read, team: Workers, progress: bool | None) -> R
     with bar(progress, "Checking the release", 1), team.open() as opened:
         sampled = [dataset.sample for dataset in read.release]
         return check_release(synthesizer.sample, sampled, opened, read.near)
-
-
-def _tell(states: Sequence[str]) -> None:
-    """Say what was made anew of an earlier run."""
-    anew = Counter(state for state in states if state not in (_KEPT, "new"))
-    if anew:
-        whys = listed(f"{n:,} ({state})" for state, n in anew.items())
-        warnings.warn(
-            f"Parts of an earlier run were made anew: {whys} of {len(states):,}.",
-            PartsWarning,
-            stacklevel=4,
-        )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import xarray as xr
 
@@ -19,6 +21,8 @@ from synrisk.core.measures import JOINT, RecordMeasures
 from synrisk.core.summary import RiskArrays
 from synrisk.data.output_files import KnownFile
 from synrisk.data.part_files import PartFolder, read_part
+from synrisk.data.partitions import sampling_step
+from synrisk.plots.view import Drawn, OfTable, Piece
 from synrisk.risk import tables
 from synrisk.risk.diagnostics import ErrorsInShort, findings_of
 from synrisk.risk.doubts import Doubt, Suspicion, is_known, suspicions
@@ -29,6 +33,7 @@ from synrisk.risk.grid_size import physical_memory
 from synrisk.risk.parted_evaluation import PartedEvaluation, positions_of
 from synrisk.risk.question import Question
 from synrisk.risk.release_checks import ReleaseChecks
+from synrisk.risk.tables import Labels
 from synrisk.synthesis.release import Released
 from synrisk.verdict.criteria import Criteria
 from synrisk.verdict.verdict import Outlook, RecordPart
@@ -43,10 +48,11 @@ class PartedRisk(AttributeRisk):
     """An `AttributeRisk` of more records than memory holds, in a folder of Parquet files.
 
     Made by `attribute_risk` with ``out=FOLDER``; the same call again finds the parts and evaluates
-    nothing anew. ``verdict``, ``summary``, ``diagnostics``, ``joint`` and ``ranking`` are those of
-    `AttributeRisk`, read a part at a time. What needs all records at once (``report``, ``plot``,
-    ``marginal``, ``considered``, ``probability_within``, ``sensitivity``, ``to_dataset``, ``save``)
-    is refused.
+    nothing anew. ``verdict``, ``summary``, ``diagnostics``, ``report``, ``sensitivity``, ``joint``
+    and ``ranking`` are those of `AttributeRisk`, read a part at a time. Plots that show single
+    records or densities show 100,000 of more records, evenly spread, and say so. What needs all
+    records at once (``marginal``, ``considered``, ``probability_within``, ``to_dataset``,
+    ``save``) is refused.
 
     Attributes
     ----------
@@ -99,6 +105,13 @@ class PartedRisk(AttributeRisk):
         )
         return made
 
+    def moved_to(self, folder: Path) -> PartedRisk:
+        """Return the same result, of parts that were moved to another folder."""
+        made = PartedRisk.__new__(PartedRisk)
+        kept = {name: value for name, value in vars(self).items() if name != "_drawn"}
+        vars(made).update({**kept, "folder": folder})
+        return made
+
     @property
     def _result(self) -> RiskArrays:
         raise self._refusal()
@@ -147,14 +160,11 @@ class PartedRisk(AttributeRisk):
 
     @property
     def _beside(self) -> set[str]:
-        return {"record", *(f"is_best_{name}" for name in self._labels.names)}
+        return {"record", *tables.names_beside(self._labels.names)}
 
-    # -- what is summed up -------------------------------------------------------------------------
-    def _summary_table(self, groups: pd.Series[Any] | None) -> pd.DataFrame:
-        return tables.summary_of(self._columns_of_summary(), groups)
-
-    def _columns_of_summary(self) -> Iterator[tuple[str, pd.DataFrame]]:
-        """Yield what a summary is made of: four columns of all records at a time."""
+    # -- what is summed up and shown ---------------------------------------------------------------
+    def _columns_by_group(self) -> Iterator[tuple[str, pd.DataFrame]]:
+        """Yield what a summary by group is made of: four columns of all records at a time."""
         wanted = ["probability", "prior", "rank"]
         joint = pd.concat(self.parts(wanted), ignore_index=True)
         rank = joint.pop("rank")
@@ -163,6 +173,17 @@ class PartedRisk(AttributeRisk):
             kinds = ["probability", "prior", "is_best", "abs_diff"]
             own = pd.concat(self.parts([f"{k}_{name}" for k in kinds]), ignore_index=True)
             yield name, own.set_axis(kinds, axis=1)
+
+    @cached_property
+    def _drawn(self) -> Drawn:
+        return _InParts(self._files, self._parted, self._labels, with_errors=self._with_errors)
+
+    def _one(self, record: Hashable) -> tuple[xr.DataArray, list[int]]:
+        grids = self._alone(record).asked_grids
+        return self.joint(record), tables.truth_among(grids, 0)
+
+    def _tables(self, columns: Sequence[str]) -> Iterable[pd.DataFrame]:
+        return self.parts(columns)
 
     @property
     def _positions(self) -> IntArray:
@@ -203,7 +224,9 @@ class PartedRisk(AttributeRisk):
         names = self._labels.names
         for rows, part in zip(self._parted.parts, self.parts(), strict=True):
             doubts = self._doubts_of(positions_of(rows), part)
-            yield RecordPart(tables.measures_of_table(part, names), part.index, doubts)
+            columns = {str(name): part[name].to_numpy() for name in part.columns}
+            measures = tables.measures_of_columns(columns.__getitem__, names)
+            yield RecordPart(measures, part.index, doubts)
 
     @property
     def shaky(self) -> list[Finding]:
@@ -221,13 +244,40 @@ class PartedRisk(AttributeRisk):
         return findings_of(self._evaluation, errors, self.release_check, doubts)
 
     # -- what is evaluated again -------------------------------------------------------------------
-    def _outlook(self, criteria: Criteria, evaluation: PartedEvaluation, team: Workers) -> Outlook:
-        def measured() -> Iterator[RecordMeasures]:
-            for one, result in evaluation.run(team):
-                labels = tables.labels_of(self.synthesizer, one.positions, one.asked)
-                yield tables.record_measures(result, one.asked_grids, labels)
+    def _outlook(
+        self, criteria: Criteria, evaluation: PartedEvaluation, team: Workers, what: str
+    ) -> Outlook:
+        return Outlook.of(criteria, self._measured(evaluation, team, what))
 
-        return Outlook.of(criteria, measured())
+    def _measured(
+        self, evaluation: PartedEvaluation, team: Workers, what: str, *, with_errors: bool = False
+    ) -> Iterator[RecordMeasures]:
+        for one, result in evaluation.run(team, what, with_errors=with_errors):
+            labels = tables.labels_of(self.synthesizer, one.positions, one.asked)
+            yield tables.record_measures(result, one.asked_grids, labels)
+
+    def _row_under(self, name: str, question: Question, criteria: Criteria) -> dict[str, Any]:
+        known = self._remembered("assumptions", criteria)
+        if name not in known:
+            known[name] = super()._row_under(name, question, criteria)
+        row: dict[str, Any] = known[name]
+        return row
+
+    def _parts_under(self, question: Question) -> Iterable[RecordPart]:
+        if question is self._evaluation.question:
+            yield from self._parts()
+            return
+        parted = self._parted.under(question)
+        names = [f"before_{name}" for name in self._labels.names]
+        with workers(None).shared() as team:
+            found = self._measured(
+                parted, team, "Under another assumption", with_errors=self._with_errors
+            )
+            for rows, measures, part in zip(
+                self._parted.parts, found, self.parts(names), strict=True
+            ):
+                doubts = self._doubts_of(positions_of(rows), part)
+                yield RecordPart(measures, part.index, doubts)
 
     def _remembered(self, what: str, criteria: Criteria) -> dict[Any, Any]:
         found: dict[Any, Any] = vars(self).setdefault("_outlooks", {})
@@ -243,7 +293,7 @@ class PartedRisk(AttributeRisk):
             for name, factor in (("half", 0.5), ("twice", 2.0)):
                 if name not in known:
                     other = self._parted.under(question.within(factor))
-                    known[name] = self._outlook(criteria, other, team)
+                    known[name] = self._outlook(criteria, other, team, "At another tolerance")
         return known
 
     def _at_further(self, criteria: Criteria, n_releases: int) -> list[RecordMeasures | Outlook]:
@@ -256,7 +306,8 @@ class PartedRisk(AttributeRisk):
                     self._evaluation, self._parted.extents, self.fingerprints, n_releases, team
                 )
                 for number, template in enumerate(others):
-                    known[number] = self._outlook(criteria, self._parted.by(template), team)
+                    parted = self._parted.by(template)
+                    known[number] = self._outlook(criteria, parted, team, "Another release")
         return list(known.values())
 
     def _alone(self, record: Hashable) -> Evaluation:
@@ -277,3 +328,60 @@ class PartedRisk(AttributeRisk):
         """Refuse: it is of all records at once."""
         del variable
         raise self._refusal()
+
+
+class _InParts(Drawn):
+    """The records of a folder of parts, as plots and reports take them."""
+
+    def __init__(
+        self,
+        files: Sequence[KnownFile],
+        parted: PartedEvaluation,
+        labels: Labels,
+        *,
+        with_errors: bool,
+    ) -> None:
+        self._files, self._parted, self._with_errors = files, parted, with_errors
+        self.evaluation, self.labels = parted.template, labels
+
+    def pieces(self) -> Iterator[Piece]:
+        """Yield the parts, of which columns are read when they are wanted."""
+        for rows, file in zip(self._parted.parts, self._files, strict=True):
+            yield self._piece(positions_of(rows), partial(_column, file, rows))
+
+    @cached_property
+    def sample(self) -> Piece:
+        """All records, or where they are too many some of them, evenly spread."""
+        n_records = len(self.labels.records)
+        step = sampling_step(n_records)
+        positions = np.arange(0, n_records, step)
+
+        def read(name: str) -> npt.NDArray[Any]:
+            kept = [
+                _column(file, rows, name)[-rows.start % step :: step]
+                for rows, file in zip(self._parted.parts, self._files, strict=True)
+            ]
+            return np.concatenate(kept)
+
+        return self._piece(positions, cache(read), None if step == 1 else n_records)
+
+    def _piece(
+        self,
+        positions: IntArray,
+        read: Callable[[str], npt.NDArray[Any]],
+        sampled_from: int | None = None,
+    ) -> Piece:
+        return OfTable(
+            self._parted.of,
+            self.evaluation,
+            replace(self.labels, records=self.labels.records[positions]),
+            positions,
+            read,
+            with_errors=self._with_errors,
+            sampled_from=sampled_from,
+        )
+
+
+def _column(file: KnownFile, rows: slice, name: str) -> npt.NDArray[Any]:
+    """Read a column of a part."""
+    return read_part(file, rows.stop - rows.start, [name])[name].to_numpy()

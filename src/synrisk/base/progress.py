@@ -53,6 +53,13 @@ def bar(shown: bool | None, what: str, total: int) -> Iterator[Callable[[int], N
 
 
 @contextmanager
+def under_way(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Yield what `bar` does, shown where something that takes long shows its steps already."""
+    with bar(_open.get() is not None, what, total) as advance:
+        yield advance
+
+
+@contextmanager
 def steps(shown: bool) -> Iterator[Show]:
     """Yield what shows a step and the time that it has taken; bars within it stand below it."""
     if not shown or not sys.stderr.isatty():

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 ROWS_READ = 16 * ROWS  # at a time
 _ENDINGS = (".parquet", ".pq")
+_HIDDEN = (".", "_")  # how names begin of files that are none of a table
 _NOT_PARQUET = "cannot be read as Parquet; are its files whole, and alike?"
 _NOTHING = "null"  # pyarrow's word for a column that holds gaps alone
 _BYTES = 8  # of a number
@@ -55,6 +56,16 @@ class ParquetFolder:
     def names(self) -> list[str]:
         """The columns of the first file."""
         return list(self._types)
+
+    @property
+    def n_rows(self) -> int | None:
+        """How many rows the files say that they have; None where one does not."""
+        from pyarrow import parquet
+
+        with Attempt(self._here):
+            told = [parquet.read_metadata(file.path) for file in self._files]
+            return sum(int(one.num_rows) for one in told)
+        return None
 
     def _fields(self, file: KnownFile) -> list[tuple[str, Any]]:
         from pyarrow import parquet
@@ -185,18 +196,21 @@ def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(waiting)
 
 
+def parquet_files(folder: Path) -> list[Path]:
+    """Return the files of a table in a folder, in the order of the numbers in their names."""
+    files = (path for path in folder.iterdir() if path.suffix.lower() in _ENDINGS)
+    shown = [path for path in files if not path.name.startswith(_HIDDEN)]
+    return sorted(shown, key=lambda path: (_by_number(path), path.name))
+
+
 def _paths_in(folder: Path, here: str) -> list[Path]:
     """Return the files of a folder in their order; raise where some would be left out."""
-    problem, paths, folders = "", [], []
+    problem, paths, has_more = "", [], False
     try:
-        for path in folder.iterdir():
-            if path.name.startswith((".", "_")):
-                continue
-            if path.suffix.lower() in _ENDINGS:
-                paths.append(path)
-            elif stat.S_ISDIR(path.lstat().st_mode):
-                folders.append(path)
-        has_more = any(map(_holds_parquet, folders))
+        paths = parquet_files(folder)
+        others = (path for path in folder.iterdir() if not path.name.startswith(_HIDDEN))
+        folders = [path for path in others if stat.S_ISDIR(path.lstat().st_mode)]
+        has_more = any(_holds_parquet(path) for path in folders if path not in paths)
     except OSError as error:
         problem = os.strerror(error.errno) if error.errno else type(error).__name__
     if problem:
@@ -208,14 +222,11 @@ def _paths_in(folder: Path, here: str) -> list[Path]:
         )
     if not paths:
         raise FileError(f"{here} is a folder without files of Parquet (.parquet); name a file.")
-    return sorted(paths, key=lambda path: (_by_number(path), path.name))
+    return paths
 
 
 def _holds_parquet(folder: Path) -> bool:
-    return "=" in folder.name or any(
-        path.suffix.lower() in _ENDINGS and not path.name.startswith((".", "_"))
-        for path in folder.iterdir()
-    )
+    return "=" in folder.name or bool(parquet_files(folder))
 
 
 def _by_number(path: Path) -> list[tuple[int, str]]:

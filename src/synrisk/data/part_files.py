@@ -11,12 +11,14 @@ import contextlib
 import json
 import os
 import re
+import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from synrisk.base.errors import FileError
+from synrisk.base.errors import FileError, listed
 from synrisk.data.output_files import (
     KnownFile,
     as_path,
@@ -32,10 +34,15 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+KEPT, NEW = "kept", "new"
 CONTENTS = "parts.json"
 _FORMAT = 1
 _PART = re.compile(r"part-(\d{6})\.(?:parquet|json)")
 _LARGEST_NOTE = 1 << 20  # bytes beside a part
+
+
+class PartsWarning(UserWarning):
+    """Parts of an earlier run were made anew, as they do not fit or are not whole."""
 
 
 @dataclass(frozen=True)
@@ -46,17 +53,24 @@ class PartFolder:
     ----------
     path
         Where it is.
+    notes
+        Where it is noted what the parts were made from, if not beside them: a folder that is to be
+        released holds none.
     """
 
     path: Path
+    notes: Path | None = None
 
     @classmethod
     @contextlib.contextmanager
-    def opened(cls, path: str | os.PathLike[str]) -> Iterator[PartFolder]:
+    def opened(
+        cls, path: str | os.PathLike[str], notes: Path | None = None
+    ) -> Iterator[PartFolder]:
         """Yield the folder, made where it is not there, for this run alone."""
-        folder, problem = cls(as_path(path)), ""
+        folder, number, problem = cls(as_path(path), notes), -1, ""
         try:
-            folder.path.mkdir(mode=0o700, exist_ok=True)
+            for one in folder._folders:
+                one.mkdir(mode=0o700, exist_ok=True)
             number = os.open(folder.path, os.O_RDONLY)
         except OSError as error:
             problem = error.strerror or type(error).__name__
@@ -71,19 +85,31 @@ class PartFolder:
             os.close(number)
 
     def _prepare(self) -> None:
-        """Raise where the folder holds something else, and remove what killed runs left."""
+        """Raise where a folder holds something else, and remove what killed runs left."""
         problem = ""
         try:
-            if not all(map(_is_ours, self.path.iterdir())):
-                problem = (
-                    "it holds other files than parts of a risk. Give a new folder, or one that "
-                    "an earlier run wrote"
-                )
-            sweep(self.path)
+            for one in self._folders:
+                if not all(is_part(path.name) for path in one.iterdir()):
+                    problem = (
+                        "it holds other files than parts of a risk. Give a new folder, or one that "
+                        "an earlier run wrote"
+                    )
+                sweep(one)
         except OSError as error:
             problem = error.strerror or type(error).__name__
         if problem:
             raise FileError(f"Parts cannot be written to {self.path}: {problem}.")
+
+    @property
+    def _folders(self) -> tuple[Path, ...]:
+        return (self.path,) if self.notes is None else (self.path, self.notes)
+
+    @property
+    def _contents(self) -> Path:
+        return (self.notes or self.path) / CONTENTS
+
+    def _note_path(self, number: int) -> Path:
+        return (self.notes or self.path) / self.part(number).with_suffix(".json").name
 
     def part(self, number: int) -> Path:
         """Return where a part is."""
@@ -104,23 +130,29 @@ class PartFolder:
         Returns
         -------
         list
-            ``"kept"`` for a part that is there; else why it is to be made: ``"new"``, ``"not
+            `KEPT` for a part that is there; else why it is to be made: `NEW`, ``"not
             whole"``, or what has changed.
         """
         states = [self._state(number, wanted) for number, wanted in enumerate(made_from)]
-        kept = {number for number, state in enumerate(states) if state == "kept"}
+        kept = {number for number, state in enumerate(states) if state == KEPT}
         if len(kept) < len(states) or self._n_listed() != len(states):
-            self._remove(self.path / CONTENTS)
-        for path in sorted(self.path.iterdir()):
-            found = _PART.fullmatch(path.name)
-            if found and int(found[1]) not in kept:
-                self._remove(path)
+            self._remove(self._contents)
+        for folder in self._folders:
+            for path in sorted(folder.iterdir()):
+                found = _PART.fullmatch(path.name)
+                if found and int(found[1]) not in kept:
+                    self._remove(path)
         return states
+
+    def beside(self, number: int) -> Any:
+        """Return what was noted beside a part that is there, or None."""
+        note = self._note(number)
+        return None if note is None else note.get("beside")
 
     def _state(self, number: int, wanted: Mapping[str, Any]) -> str:
         path, note = self.part(number), self._note(number)
         if note is None:
-            return "not whole" if path.exists() else "new"
+            return "not whole" if path.exists() else NEW
         made_from = note["made_from"]
         if made_from != dict(wanted):
             found = made_from if isinstance(made_from, dict) else {}
@@ -129,17 +161,17 @@ class PartFolder:
         with contextlib.suppress(OSError):
             # To open a pipe waits without end.
             if not why_not_a_file(path) and sha256(path) == note["sha256"]:
-                return "kept"
+                return KEPT
         return "not whole"
 
     def _note(self, number: int) -> dict[str, Any] | None:
-        note = _read_json(self.part(number).with_suffix(".json"))
+        note = _read_json(self._note_path(number))
         if note is None or note.get("format") != _FORMAT:
             return None
         return note if {"made_from", "sha256"} <= set(note) else None
 
     def _n_listed(self) -> int | None:
-        contents = _read_json(self.path / CONTENTS)
+        contents = _read_json(self._contents)
         return None if contents is None else contents.get("n_parts")
 
     def _remove(self, path: Path) -> None:
@@ -151,8 +183,10 @@ class PartFolder:
         if problem:
             raise FileError(f"{path} cannot be removed: {problem}.")
 
-    def write(self, number: int, table: pa.Table, made_from: Mapping[str, Any]) -> None:
-        """Write a part, then what it was made from."""
+    def write(
+        self, number: int, table: pa.Table, made_from: Mapping[str, Any], beside: Any = None
+    ) -> None:
+        """Write a part, then what it was made from, and what else is to be known of it."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -164,12 +198,13 @@ class PartFolder:
             "n_records": table.num_rows,
             "made_from": dict(made_from),
             "sha256": sha256(path),
+            "beside": beside,
         }
-        self._write_json(path.with_suffix(".json"), note)
+        self._write_json(self._note_path(number), note)
 
     def end(self, n_parts: int) -> None:
         """List the parts: all are there."""
-        self._write_json(self.path / CONTENTS, {"format": _FORMAT, "n_parts": n_parts})
+        self._write_json(self._contents, {"format": _FORMAT, "n_parts": n_parts})
 
     @staticmethod
     def _write_json(path: Path, content: Mapping[str, Any]) -> None:
@@ -196,9 +231,22 @@ def read_part(
     return found
 
 
-def _is_ours(path: Path) -> bool:
-    named = _PART.fullmatch(path.name) or path.name == CONTENTS
-    return bool(named) or path.name.startswith(".synrisk-")
+def tell_anew(states: Sequence[str], what: str = "Parts") -> None:
+    """Warn of what was made anew of an earlier run."""
+    anew = Counter(state for state in states if state not in (KEPT, NEW))
+    if anew:
+        whys = listed(f"{n:,} ({state})" for state, n in anew.items())
+        warnings.warn(
+            f"{what} of an earlier run were made anew: {whys} of {len(states):,}.",
+            PartsWarning,
+            stacklevel=4,
+        )
+
+
+def is_part(name: str) -> bool:
+    """Tell whether a file of a folder of parts has a name that is given here."""
+    named = _PART.fullmatch(name) or name == CONTENTS
+    return bool(named) or name.startswith(".synrisk-")
 
 
 def _read_json(path: Path) -> dict[str, Any] | None:

@@ -6,9 +6,11 @@ rows are taken in their order.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,8 +19,16 @@ import numpy as np
 import pandas as pd
 
 from synrisk.base.errors import DataError, SynriskError, listed, nearest
+from synrisk.base.progress import under_way
 from synrisk.data.column_names import refuse_duplicate_names, refuse_numbers_as_names
-from synrisk.data.parquet_folders import ROWS_READ, ParquetFolder, holds_numbers, to_frame
+from synrisk.data.output_files import sha256
+from synrisk.data.parquet_folders import (
+    ROWS_READ,
+    ParquetFolder,
+    holds_numbers,
+    parquet_files,
+    to_frame,
+)
 from synrisk.data.unpacking import Attempt, Meter
 
 _MOST_LEVELS = 10_000  # values of a column that are kept to tell its levels
@@ -38,11 +48,14 @@ class Partitions:
         Its columns.
     parts
         Given names of columns, yields frames of these, one part after the other.
+    n_rows
+        How many rows there are, where that is known before they are read.
     """
 
     what: str
     names: tuple[str, ...]
     parts: Callable[[Sequence[str]], Iterable[pd.DataFrame]]
+    n_rows: int | None = None
 
     def require(self, names: Iterable[str], error: type[SynriskError] = DataError) -> None:
         """Raise if one of `names` is not among the columns."""
@@ -56,11 +69,18 @@ class Partitions:
     def read(self, names: Sequence[str]) -> Iterator[tuple[str, pd.DataFrame]]:
         """Yield frames of some columns, each with what to call it in messages."""
         first = 1
-        for frame in self.parts(tuple(names)):
-            if len(frame):
-                last = first + len(frame) - 1
-                yield f"{self.what}, rows {first:,} to {last:,}", frame
-                first = last + 1
+        shown = nullcontext(_unseen) if self.n_rows is None else under_way(self.what, self.n_rows)
+        with shown as advance:
+            for frame in self.parts(tuple(names)):
+                if len(frame):
+                    last = first + len(frame) - 1
+                    yield f"{self.what}, rows {first:,} to {last:,}", frame
+                    first = last + 1
+                    advance(len(frame))
+
+
+def _unseen(_: int) -> None:
+    """Show nothing."""
 
 
 def is_partitioned(source: Any) -> bool:
@@ -90,7 +110,13 @@ def partitions(source: Any, what: str) -> Partitions:
 
 def _of_folder(folder: Path, what: str) -> Partitions:
     found = ParquetFolder(folder, what)
-    return Partitions(what, tuple(found.names), found.parts)
+    return Partitions(what, tuple(found.names), found.parts, found.n_rows)
+
+
+def folder_digest(folder: Path) -> str:
+    """Return the digest of the digests of a folder's files, a line each, in their order."""
+    digests = "".join(f"{sha256(file)}\n" for file in parquet_files(folder))
+    return hashlib.sha256(digests.encode()).hexdigest()
 
 
 def _of_dataset(dataset: Any, what: str) -> Partitions:
@@ -124,7 +150,10 @@ def _of_dataset(dataset: Any, what: str) -> Partitions:
                 raise attempt.refusal("cannot be read as Parquet; are its files whole, and alike?")
             yield frame
 
-    return Partitions(what, tuple(names), parts)
+    n_rows: int | None = None
+    with Attempt(f"{what}:"):
+        n_rows = dataset.count_rows()
+    return Partitions(what, tuple(names), parts, n_rows)
 
 
 def _of_dask(frame: Any, what: str) -> Partitions:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedFormatter, FixedLocator
 
 from synrisk.base.arrays import BoolArray, FloatArray
-from synrisk.base.errors import counted
 from synrisk.plots.style import (
     BLUE,
     GREY,
@@ -33,9 +33,26 @@ _FEW = 30  # records of a group that are drawn one by one
 _RUN, _LEAST_RUN = 25, 5  # records of a running median
 
 
-def draw_against(
-    ax: Axes, column: pd.Series[Any], risk: FloatArray, measure: str, said: str
-) -> None:
+@dataclass(frozen=True)
+class Words:
+    """What a plot of a risk is called.
+
+    Attributes
+    ----------
+    measure
+        Of risk.
+    of
+        Whose probability it is of.
+    counted
+        Says how many records are drawn.
+    """
+
+    measure: str
+    of: str
+    counted: Callable[[int], str]
+
+
+def draw_against(ax: Axes, column: pd.Series[Any], risk: FloatArray, words: Words) -> None:
     """Draw risk against numbers, with a running median."""
     x: FloatArray = column.to_numpy(dtype=np.float64, na_value=np.nan)
     known = np.isfinite(x) & np.isfinite(risk)
@@ -45,7 +62,7 @@ def draw_against(
         ax.figure.colorbar(cells, ax=ax, label="records in a cell (log scale)")
     else:
         ax.scatter(x, y, s=16, color=BLUE, alpha=shade(x), linewidths=0, rasterized=len(x) > 500)
-    _finish(ax, said, known, measure)
+    _finish(ax, words, known)
     ax.set_xlabel(f"{text(column.name)}, confidential")
     plain_axis(ax)
     run = max(len(x) // 20, min(_RUN, len(x) // 3))
@@ -63,8 +80,7 @@ def draw_boxes(
     variable: str,
     parts: Sequence[tuple[str, BoolArray]],
     risk: FloatArray,
-    measure: str,
-    said: str,
+    words: Words,
 ) -> None:
     """Draw risk by group as boxes; of small groups each record."""
     known, groups = _known_groups(parts, risk)
@@ -90,7 +106,7 @@ def draw_boxes(
             ax.plot(k + aside, values, "o", color=BLUE, alpha=0.7, markersize=4, linestyle="none")
     level_ticks(ax, [f"{label}\n({len(values):,})" for label, values in groups])
     ax.set_xlim(-0.7, len(groups) - 0.3)
-    _finish(ax, said, known, measure)
+    _finish(ax, words, known)
     ax.set_xlabel(f"{text(variable)}, confidential (number of records)\n"
                   f"boxes: middle half; whiskers: 5 % to 95 %; up to {_FEW} records: each",
                   fontsize="small")  # fmt: skip
@@ -105,11 +121,9 @@ def _known_groups(
     return known, [(label, values) for label, values in groups if len(values)]
 
 
-def _finish(ax: Axes, said: str, known: BoolArray, measure: str) -> None:
-    n_unknown = int((~known).sum())
-    unknown = f" ({n_unknown:,} without a value left out)" if n_unknown else ""
-    caption(ax, said, f"n = {counted(int(known.sum()), 'record')}{unknown}")
-    ax.set_ylabel(MEASURES[measure])
+def _finish(ax: Axes, words: Words, known: BoolArray) -> None:
+    _say_how_many(ax, words, known)
+    ax.set_ylabel(MEASURES[words.measure])
     plain_axis(ax, "y")
 
 
@@ -123,8 +137,7 @@ def draw_by(
     variable: str,
     parts: Sequence[tuple[str, BoolArray]],
     risk: FloatArray,
-    measure: str,
-    said: str,
+    words: Words,
 ) -> None:
     """Draw mean and quantiles of the risk by group, a line a group, the first on top."""
     known, groups = _known_groups(parts, risk)
@@ -142,10 +155,15 @@ def draw_by(
     ax.set_ylim(len(groups) - 0.4, -0.6)
     ax.set_ylabel(text(variable))
     ax.set_xlabel(
-        f"{MEASURES[measure]}\ndiamond: mean; bar: median\nthick: middle half; thin: 5 % to 95 %",
+        f"{MEASURES[words.measure]}\ndiamond: mean; bar: median\n"
+        "thick: middle half; thin: 5 % to 95 %",
         fontsize="small",
     )
     plain_axis(ax)
+    _say_how_many(ax, words, known)
+
+
+def _say_how_many(ax: Axes, words: Words, known: BoolArray) -> None:
     n_unknown = int((~known).sum())
     unknown = f" ({n_unknown:,} without a value left out)" if n_unknown else ""
-    caption(ax, said, f"n = {counted(int(known.sum()), 'record')}{unknown}")
+    caption(ax, words.of, f"n = {words.counted(int(known.sum()))}{unknown}")

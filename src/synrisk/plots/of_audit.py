@@ -10,6 +10,7 @@ import numpy as np
 from synrisk.audit.copies import Copies
 from synrisk.base.errors import OptionError, counted, got, one_of
 from synrisk.core.measures import JOINT, RecordMeasures
+from synrisk.core.spread import Spread
 from synrisk.plots.plot_list import PlotList
 
 if TYPE_CHECKING:
@@ -95,7 +96,9 @@ class AuditPlots(PlotList):
             raise OptionError(f"of= is a name or a list of names; got {got(of)}.")
         chosen = [self._checked(name) for name in ([names] if isinstance(names, str) else names)]
         (axes,) = style.panels(1, ax)
-        drawn = {name: self._measures[name, measure].value for name in dict.fromkeys(chosen)}
+        drawn = {
+            name: Spread.of(self._measures[name, measure].value) for name in dict.fromkeys(chosen)
+        }
         probabilities.draw_exceedance(axes, drawn, measure)
         return axes
 

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from synrisk.base.arrays import FloatArray
 from synrisk.base.errors import OptionError, got
 from synrisk.core.measures import JOINT
 from synrisk.data.frames import TableLike
 from synrisk.plots.plot_list import PlotList
 from synrisk.plots.view import Drawn, cut, grouped
-from synrisk.risk.tables import joint_array
 from synrisk.synthesis.release import read_release
 
 if TYPE_CHECKING:
+    import xarray as xr
     from matplotlib.axes import Axes
 
 AxesArray: TypeAlias = npt.NDArray[Any]
@@ -32,14 +31,10 @@ class Plots(PlotList):
     """
 
     def __init__(
-        self,
-        drawn: Drawn,
-        row: Callable[[Hashable], int],
-        log_joint: Callable[[int], FloatArray],
+        self, drawn: Drawn, one: Callable[[Hashable], tuple[xr.DataArray, list[int]]]
     ) -> None:
         self._drawn = drawn
-        self._row = row
-        self._log_joint = log_joint
+        self._one = one
 
     def probability(self, *, of: str = JOINT, ax: Axes | None = None) -> Axes:
         """Draw the density over records of the truth's probability, with a line at the prior.
@@ -55,7 +50,7 @@ class Plots(PlotList):
 
         chosen = self._drawn.check_of(of)
         (axes,) = style.panels(1, ax)
-        probabilities.draw_probability(axes, self._drawn.numbers(chosen), self._said(chosen))
+        probabilities.draw_probability(axes, self._drawn.sample, chosen, self._said(chosen))
         return axes
 
     def marginals(self, *, ax: Any = None) -> AxesArray:
@@ -71,7 +66,7 @@ class Plots(PlotList):
         names = self._drawn.labels.names
         axes = style.panels(len(names), ax)
         for one, name in zip(axes, names, strict=True):
-            probabilities.draw_probability(one, self._drawn.numbers(name), self._said(name))
+            probabilities.draw_probability(one, self._drawn.sample, name, self._said(name))
         return _array(axes)
 
     def ranks(self, *, of: str = JOINT, ax: Axes | None = None) -> Axes:
@@ -87,13 +82,13 @@ class Plots(PlotList):
         from synrisk.plots import probabilities, style
 
         chosen = self._drawn.check_of(of)
-        if np.isnan(self._drawn.numbers(chosen).rank).any():
+        if np.isnan(self._drawn.spread(chosen, "rank").ends.smallest):
             raise OptionError(
                 "The rank of the truth among all joint guesses is not known: they are too many to "
                 "look at each one. Draw that of a variable, of=."
             )
         (axes,) = style.panels(1, ax)
-        probabilities.draw_ranks(axes, self._drawn.numbers(chosen), self._said(chosen))
+        probabilities.draw_ranks(axes, self._drawn, chosen, self._said(chosen))
         return axes
 
     def differences(self, *, ax: Any = None) -> AxesArray:
@@ -131,7 +126,7 @@ class Plots(PlotList):
         n_levels = [len(getattr(one, "levels", ())) for one in self._drawn.labels.variables]
         axes = style.panels(len(names), ax, style.wide(max(n_levels)))
         for axis, one in enumerate(axes):
-            datasets = [dataset.columns[names[axis]] for dataset in release]
+            datasets = [dataset.sample.columns[names[axis]] for dataset in release]
             variables.draw_distribution(one, self._drawn, axis, datasets)
         return _array(axes)
 
@@ -150,12 +145,7 @@ class Plots(PlotList):
         """
         from synrisk.plots import one_record, style
 
-        drawn, row = self._drawn, self._row(label)
-        joint = joint_array(self._log_joint(row), row, drawn.grids, drawn.labels)
-        truth = [
-            int(np.flatnonzero(np.flatnonzero(grid.present[row]) == grid.truth[row])[0])
-            for grid in drawn.grids
-        ]
+        joint, truth = self._one(label)
         n_variables = joint.ndim
         n_panels = 1 if n_variables <= 2 else n_variables * (n_variables - 1) // 2
         axes = style.panels(n_panels, ax, one_record.size(joint))
@@ -188,16 +178,17 @@ class Plots(PlotList):
         """
         from synrisk.plots import groups, style
 
-        values = self._drawn.column(variable)
-        chosen = self._drawn.check_of(of)
-        risk = self._drawn.measure(measure, chosen)
-        if self._drawn.is_scale(values):
+        drawn = self._drawn.sample
+        values, chosen = drawn.column(variable), drawn.check_of(of)
+        risk = drawn.measure(measure, chosen)
+        words = groups.Words(measure, self._said(chosen), drawn.counted)
+        if drawn.is_scale(values):
             (axes,) = style.panels(1, ax)
-            groups.draw_against(axes, values, risk, measure, self._said(chosen))
+            groups.draw_against(axes, values, risk, words)
             return axes
         parts = grouped(values)
         (axes,) = style.panels(1, ax, style.wide(len(parts)))
-        groups.draw_boxes(axes, variable, parts, risk, measure, self._said(chosen))
+        groups.draw_boxes(axes, variable, parts, risk, words)
         return axes
 
     def by(
@@ -223,12 +214,13 @@ class Plots(PlotList):
         """
         from synrisk.plots import groups, style
 
-        values = self._drawn.column(variable)
-        chosen = self._drawn.check_of(of)
-        risk = self._drawn.measure(measure, chosen)
-        parts = cut(values) if self._drawn.is_scale(values) else grouped(values)
+        drawn = self._drawn.sample
+        values, chosen = drawn.column(variable), drawn.check_of(of)
+        risk = drawn.measure(measure, chosen)
+        parts = cut(values) if drawn.is_scale(values) else grouped(values)
         (axes,) = style.panels(1, ax, groups.size(len(parts)))
-        groups.draw_by(axes, variable, parts, risk, measure, self._said(chosen))
+        words = groups.Words(measure, self._said(chosen), drawn.counted)
+        groups.draw_by(axes, variable, parts, risk, words)
         return axes
 
     def error(self, *, of: str = JOINT, ax: Axes | None = None) -> Axes:
@@ -244,14 +236,14 @@ class Plots(PlotList):
         from synrisk.plots import probabilities, style
 
         chosen = self._drawn.check_of(of)
-        if self._drawn.result.errors is None:
+        drawn = self._drawn.sample
+        if drawn.reliable is None:
             raise OptionError(
                 "The Monte-Carlo error was not estimated: use diagnostics=True, and an estimator "
                 "other than 'paper'."
             )
         (axes,) = style.panels(1, ax)
-        reliable = self._drawn.errors.reliable
-        probabilities.draw_error(axes, self._drawn.numbers(chosen), reliable, self._said(chosen))
+        probabilities.draw_error(axes, drawn, chosen, drawn.reliable, self._said(chosen))
         return axes
 
     def exceedance(
@@ -279,7 +271,7 @@ class Plots(PlotList):
         chosen = self._curves(measure, of)
         if measure is None:
             measure = "probability" if len(chosen) == 1 else "lift"
-        drawn = {name: self._drawn.measure(measure, name) for name in chosen}
+        drawn = {name: self._drawn.measured(measure, name) for name in chosen}
         (axes,) = style.panels(1, ax)
         probabilities.draw_exceedance(axes, drawn, measure)
         return axes

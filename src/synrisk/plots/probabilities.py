@@ -9,9 +9,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter
 
-from synrisk.base.arrays import BoolArray, FloatArray
+from synrisk.base.arrays import BoolArray
 from synrisk.base.errors import counted
 from synrisk.core.measures import JOINT
+from synrisk.core.spread import Spread
 from synrisk.plots.density import draw_density, few_values
 from synrisk.plots.style import (
     BLUE,
@@ -28,14 +29,15 @@ from synrisk.plots.style import (
     shade,
     text,
 )
-from synrisk.plots.view import MEASURES, Numbers
+from synrisk.plots.view import MEASURES, Drawn, Piece
 
 _MOST_BARS = 60
 _SAME = 1e-9  # priors closer than this, relatively, are one
 
 
-def draw_probability(ax: Axes, numbers: Numbers, said: str) -> None:
+def draw_probability(ax: Axes, drawn: Piece, of: str, said: str) -> None:
     """Draw the density of the truth's probability, and the prior."""
+    numbers = drawn.numbers(of)
     prior, values = numbers.prior, numbers.probability
     few = few_values(values)
     if few is None:
@@ -56,9 +58,7 @@ def draw_probability(ax: Axes, numbers: Numbers, said: str) -> None:
         handles = [line, span]
         labels = [f"mean prior {mean:.4g}", "range of the records' priors"]
     below = float((values < prior * (1.0 - _SAME)).mean())
-    caption(
-        ax, said, f"n = {counted(len(values), 'record')}, {below:.1%} of them below their prior"
-    )
+    caption(ax, said, f"n = {drawn.counted(len(values))}, {below:.1%} of them below their prior")
     ax.set_xlabel("posterior probability of the truth")
     ax.set_ylim(bottom=0)
     plain_axis(ax)
@@ -73,22 +73,21 @@ def said_fraction(prior: float) -> str:
     return f"{prior:.4g}"
 
 
-def draw_ranks(ax: Axes, numbers: Numbers, said: str) -> None:
+def draw_ranks(ax: Axes, drawn: Drawn, of: str, said: str) -> None:
     """Draw the histogram of the truth's rank."""
-    n_guesses = numbers.n_guesses
-    most = int(n_guesses.max())
+    ranks, n_guesses = drawn.spread(of, "rank"), drawn.spread(of, "n_guesses")
+    least, most = int(n_guesses.ends.smallest), int(n_guesses.ends.largest)
     width = -(-most // _MOST_BARS)
-    edges = 0.5 + width * np.arange(-(-most // width) + 1)
-    ax.hist(numbers.rank, bins=list(edges), color=BLUE, edgecolor="none", rwidth=0.92)
-    random = float((n_guesses + 1).mean() / 2.0)
+    edges = 0.5 + width * np.arange(-(-most // width) + 1, dtype=np.float64)
+    ax.bar(edges[:-1], ranks.counts(edges), 0.92 * width, align="edge", color=BLUE)
+    random = (n_guesses.mean + 1.0) / 2.0
     line = ax.axvline(random, color=ink(), linestyle="--", linewidth=1.4)
-    same = int(n_guesses.min()) == most
-    guesses = f"{most:,} guesses" if same else f"{int(n_guesses.min()):,} to {most:,} guesses"
-    first = int((numbers.rank == 1).sum())
+    guesses = f"{most:,} guesses" if least == most else f"{least:,} to {most:,} guesses"
+    first = ranks.n_where(lambda rank: rank == 1)
     caption(
         ax,
         said,
-        f"n = {counted(len(n_guesses), 'record')}, {guesses} each; {first:,} truths ranked first",
+        f"n = {counted(ranks.ends.n, 'record')}, {guesses} each; {first:,} truths ranked first",
     )
     each = "" if width == 1 else f" (in bars of {width:,} ranks)"
     ax.set_xlabel(f"rank of the truth; 1 is the most probable{each}")
@@ -97,8 +96,9 @@ def draw_ranks(ax: Axes, numbers: Numbers, said: str) -> None:
     legend(ax, [line], [f"{random:,.4g}, if the order were random"])
 
 
-def draw_error(ax: Axes, numbers: Numbers, reliable: BoolArray, said: str) -> None:
+def draw_error(ax: Axes, drawn: Piece, of: str, reliable: BoolArray, said: str) -> None:
     """Draw the standard error against the probability."""
+    numbers = drawn.numbers(of)
     known = np.isfinite(numbers.mcse)
     x, y, good = numbers.probability[known], numbers.mcse[known], reliable[known]
     handles: list[Any] = []
@@ -118,7 +118,7 @@ def draw_error(ax: Axes, numbers: Numbers, reliable: BoolArray, said: str) -> No
         labels = [f"{label}: exact, no error" for label in labels]
     n_unknown = int((~known).sum())
     unknown = f"; the error of {n_unknown:,} is not known" if n_unknown else ""
-    caption(ax, said, f"n = {counted(len(known), 'record')}{unknown}")
+    caption(ax, said, f"n = {drawn.counted(len(known))}{unknown}")
     ax.set_xlabel("posterior probability of the truth")
     ax.set_ylabel("Monte-Carlo standard error")
     plain_axis(ax)
@@ -133,17 +133,21 @@ def draw_error(ax: Axes, numbers: Numbers, reliable: BoolArray, said: str) -> No
     legend(ax, handles, labels, markerscale=1.3)
 
 
-def draw_exceedance(ax: Axes, drawn: Mapping[str, FloatArray], measure: str) -> None:
+def draw_exceedance(ax: Axes, drawn: Mapping[str, Spread], measure: str) -> None:
     """Draw the share of records over a threshold against the threshold."""
     handles, labels = [], []
-    n_records = len(next(iter(drawn.values())))
-    n_unknown = 0
-    for k, (name, values) in enumerate(drawn.items()):
-        known = values[np.isfinite(values)]
-        n_unknown = max(n_unknown, len(values) - len(known))
+    n_records = n_unknown = 0
+    for k, (name, spread) in enumerate(drawn.items()):
+        known = spread.where(np.isfinite)
+        n_records = spread.n_where(lambda values: np.ones(len(values), dtype=bool))
+        n_unknown = max(n_unknown, n_records - known.ends.n)
+        thresholds, shares = known.over()
         colour = ink() if name == JOINT else COLOURS[(k - 1) % len(COLOURS)]
         style = DASHES[k % len(DASHES)]
-        line = ax.ecdf(known, complementary=True, color=colour, linestyle=style, linewidth=1.7)
+        (line,) = ax.plot(
+            thresholds, shares, drawstyle="steps-pre", color=colour, linestyle=style, linewidth=1.7
+        )
+        line.sticky_edges.y[:] = [0, 1]
         handles.append(line)
         labels.append(name if name == JOINT else text(name))
     if measure == "lift":

@@ -38,11 +38,12 @@ _MOST_TOLD_APART = 5  # datasets with a line and a name of their own
 def draw_difference(ax: Axes, drawn: Drawn, axis: int) -> None:
     """Draw |best guess − truth| of one variable."""
     family, name = drawn.labels.families[axis], text(drawn.labels.names[axis])
-    off = drawn.difference(axis)
-    off = off[~np.isnan(off)]  # between a value and none there is no distance
-    n = f"n = {counted(len(off), 'record')}"
+    off = drawn.differences(axis)
+    n_records = off.ends.n
+    n = f"n = {counted(n_records, 'record')}"
     if not family.is_ordered:
-        shares = [float((off == 0).mean()), float((off != 0).mean())]
+        right = off.n_where(lambda distance: distance == 0)
+        shares = [right / n_records, (n_records - right) / n_records]
         ax.bar([0, 1], shares, color=[BLUE, GREY], width=0.7)
         level_ticks(ax, ["the truth", "another level"])
         ax.set_xlim(-0.6, 1.6)
@@ -51,17 +52,22 @@ def draw_difference(ax: Axes, drawn: Drawn, axis: int) -> None:
         ax.yaxis.set_major_formatter(PercentFormatter(1.0))
         caption(ax, name, n)
         return
-    caption(ax, name, f"{n}; mean {off.mean():.3g}")
+    caption(ax, name, f"{n}; mean {off.mean:.3g}")
     ax.set_xlabel("|best guess − truth|, in the variable's own units")
     if family.is_continuous:
-        draw_density(ax, off, colour=BLUE, low=0.0, fill=True)
+        sample = drawn.sample
+        own = sample.difference(axis)
+        draw_density(ax, own[~np.isnan(own)], colour=BLUE, low=0.0, fill=True)
+        if sample.sampled_from is not None:
+            caption(ax, name, f"n = {sample.counted(len(own))}; mean of all {off.mean:.3g}")
         ax.set_ylabel("density of records")
         ax.yaxis.set_major_formatter(PlainNumbers())
         ax.set_ylim(bottom=0)
         plain_axis(ax)
         return
-    edges = whole_edges(off, step=family.grid_step)
-    shares_of = np.histogram(off, edges)[0] / len(off)
+    ends = np.array([off.ends.smallest, off.ends.largest])
+    edges = whole_edges(ends, step=family.grid_step)
+    shares_of = off.counts(edges) / n_records
     ax.bar(edges[:-1] + np.diff(edges) / 2, shares_of, width=0.9 * np.diff(edges), color=BLUE)
     ax.set_ylabel("share of records")
     ax.yaxis.set_major_formatter(PercentFormatter(1.0))
@@ -83,15 +89,17 @@ def draw_distribution(
     """Draw one variable's confidential and synthetic distributions."""
     name = drawn.labels.names[axis]
     variable, family = drawn.labels.variables[axis], drawn.labels.families[axis]
-    own = variable.there(drawn.evaluation.synthesizer.columns[name])
+    own = variable.there(drawn.evaluation.synthesizer.sample.columns[name])
     datasets = [variable.there(values) for values in datasets]
     sizes = {len(values) for values in datasets}
     rows = f"{min(sizes):,}" if len(sizes) == 1 else f"{min(sizes):,} to {max(sizes):,}"
+    of_all = drawn.evaluation.synthesizer.n_records
+    sampled = "" if of_all == len(drawn.evaluation.synthesizer.sample.data) else ", sampled evenly"
     caption(
         ax,
         text(name),
-        f"{len(own):,} confidential records; {counted(len(datasets), 'synthetic dataset')} of "
-        f"{rows} rows",
+        f"{len(own):,} confidential records{sampled}; "
+        f"{counted(len(datasets), 'synthetic dataset')} of {rows} rows",
     )
     if family.is_continuous:
         transformed = bool(drawn.evaluation.regression(axis).transform.steps)

@@ -16,6 +16,7 @@ from synrisk.audit.compared_files import Files
 from synrisk.audit.copies import FALSE_ALARMS, FALSE_DISCOVERIES, Copies, about, chance
 from synrisk.base.errors import OptionError, got, one_of
 from synrisk.core.measures import JOINT, RecordMeasures
+from synrisk.core.spread import Spread
 from synrisk.data.frames import read_table
 from synrisk.data.output_files import sha256
 from synrisk.data.schema import Factor
@@ -115,7 +116,7 @@ def _for_anyone(source: AuditSource, *, sharing: bool) -> dict[str, Any]:
         "kind": "sharing" if sharing else "inside",
         "date": today(),
         "verdict": told(source.verdict, sharing=sharing),
-        "gains": gains_in_bands(source.measures, source.verdict),
+        "gains": gains_in_bands([source.measures], source.verdict),
         "evaluated": {
             "sensitive": list(files.sensitive),
             "known": None if files.keys is None else list(files.keys),
@@ -226,7 +227,8 @@ def _of_values(files: Files, name: str) -> dict[str, Any]:
             "synthetic": [],
         }
     whole = bool((values == np.rint(values)).all())
-    bins = whole_bins(values) if whole else round_bins(values)
+    make = whole_bins if whole else round_bins
+    bins = make(Spread.of(values))
     return {**common, "kind": "histogram", "whole": whole, **bins.to_json()}
 
 
@@ -244,5 +246,5 @@ def _of_gains(source: AuditSource, of: str) -> dict[str, Any]:
         "y": "density of records",
         "line": 0.0,
         "line_label": "nothing added",
-        **round_bins(source.measures[of, "gain"].value).to_json(),
+        **round_bins(Spread.of(source.measures[of, "gain"].value)).to_json(),
     }

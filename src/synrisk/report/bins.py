@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from synrisk.base.arrays import FloatArray
+from synrisk.base.arrays import FloatArray, IntArray
+from synrisk.core.spread import Spread
 
 _MOST_BARS, _MOST_WHOLE_BARS = 36, 60
 _SAME = 1e-9  # of the largest: values that differ by rounding alone
@@ -18,12 +19,12 @@ class Bins:
     """Counts between edges."""
 
     edges: FloatArray
-    counts: FloatArray
+    counts: IntArray
 
     @classmethod
-    def of(cls, values: FloatArray, edges: FloatArray) -> Bins:
+    def of(cls, values: Spread, edges: FloatArray) -> Bins:
         """Count values; those beyond an end count in the outer bins."""
-        return cls(edges, np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0])
+        return cls(edges, values.counts(edges))
 
     @property
     def shares(self) -> list[float]:
@@ -37,7 +38,7 @@ class Bins:
         return {"n": f"{int(self.counts.sum()):,}", "edges": edges, "shares": self.shares}
 
 
-def round_bins(values: FloatArray, *, anchor: float = 0.0, low: float = -np.inf) -> Bins:
+def round_bins(values: Spread, *, anchor: float = 0.0, low: float = -np.inf) -> Bins:
     """Return counts between round edges.
 
     Parameters
@@ -49,7 +50,7 @@ def round_bins(values: FloatArray, *, anchor: float = 0.0, low: float = -np.inf)
     low
         The lowest that an edge may be.
     """
-    smallest, largest = float(values.min()), float(values.max())
+    smallest, largest = values.ends.smallest, values.ends.largest
     width = (largest - smallest) / _MOST_BARS
     if width <= _SAME * max(abs(smallest), abs(largest)):
         width = 0.01 * abs(smallest) or 1.0
@@ -59,9 +60,9 @@ def round_bins(values: FloatArray, *, anchor: float = 0.0, low: float = -np.inf)
     return Bins.of(values, np.unique(np.maximum(edges, low)))
 
 
-def whole_bins(values: FloatArray, step: float = 1.0) -> Bins:
+def whole_bins(values: Spread, step: float = 1.0) -> Bins:
     """Return counts of multiples of `step`, neighbours together where they are many."""
-    low, high = round(values.min() / step), round(values.max() / step)
+    low, high = round(values.ends.smallest / step), round(values.ends.largest / step)
     width = -(-(high - low + 1) // _MOST_WHOLE_BARS)
     n_bars = -(-(high - low + 1) // width)
     edges = step * (low - 0.5 + width * np.arange(n_bars + 1, dtype=np.float64))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from synrisk.base.arrays import FloatArray
+from synrisk.base.arrays import BoolArray, FloatArray
 from synrisk.core.measures import JOINT
-from synrisk.core.ranks import TIE
-from synrisk.plots.view import Drawn, Numbers
-from synrisk.report.pictures import MOST_VARIABLES, pictures, same
+from synrisk.core.spread import Spread
+from synrisk.plots.view import Drawn
+from synrisk.report.pictures import MOST_VARIABLES, pictures
 from synrisk.report.usefulness import usefulness
 from synrisk.risk.estimators.estimate import Finding
+from synrisk.risk.guesses import Grid
 from synrisk.risk.intruder_prior import MostlyModel, Prior, Table
 from synrisk.risk.release_checks import Distance, ReleaseChecks
 from synrisk.synthesis.release import Released
@@ -44,8 +45,8 @@ class Source:
     ----------
     drawn
         The evaluation and its numbers.
-    records
-        A row a record.
+    tables
+        Given columns of `AttributeRisk.records`, yields them, some records after the others.
     findings
         What is shaky.
     checks
@@ -65,7 +66,7 @@ class Source:
     """
 
     drawn: Drawn
-    records: pd.DataFrame
+    tables: Callable[[Sequence[str]], Iterable[pd.DataFrame]]
     findings: Sequence[Finding]
     checks: ReleaseChecks | None
     notes: tuple[str, ...]
@@ -95,7 +96,7 @@ def collect(
         "summary": _summary(source),
         "figures": pictures(source.drawn, release),
         "intruder": intruder(source),
-        "guesses": [_guesses(source, axis) for axis in range(len(source.drawn.grids))],
+        "guesses": [_guesses(source, axis) for axis in range(len(source.drawn.labels.names))],
         "diagnostics": _diagnostics(source),
         "release_check": _release_check(source),
         "models": models(source),
@@ -132,21 +133,18 @@ def _sensitivity(source: Source) -> list[dict[str, Any]]:
     ]
 
 
-def _n_above(numbers: Numbers) -> int:
-    return int((numbers.probability > numbers.prior * np.exp(TIE)).sum())
-
-
 def _in_short(source: Source) -> list[str]:
     """Return what matters most in sentences: what a check found, or else the numbers."""
     if source.checks is not None and source.checks.failures:
         return list(source.checks.failures)
-    names, measures = source.drawn.labels.names, source.drawn.measures
-    gains = {of: float(measures[of, "gain"].value.max()) for of in (JOINT, *names)}
+    names, drawn = source.drawn.labels.names, source.drawn
+    gains = {of: drawn.spread(of, "gain").ends.largest for of in (JOINT, *names)}
     largest = max(gains, key=gains.__getitem__)
     of_what = "" if len(names) == 1 else f" ({_called(largest)})"
     what = "the true value" if len(names) == 1 else "all the true values"
-    numbers = source.drawn.numbers(JOINT)
-    before, after = (number(100 * p.mean()) for p in (numbers.prior, numbers.probability))
+    before, after = (
+        number(100 * drawn.spread(JOINT, what).mean) for what in ("prior", "probability")
+    )
     adds = (
         "The most that the release adds to an intruder's probability of a record's true values is "
         f"{number(100 * gains[largest])} percentage points{of_what}."
@@ -187,45 +185,45 @@ def _summary(source: Source) -> list[dict[str, Any]]:
     drawn = source.drawn
     rows = []
     for of in (JOINT, *drawn.labels.names):
-        numbers = drawn.numbers(of)
-        after = numbers.probability
-        off = None if of == JOINT else drawn.difference(drawn.labels.axis(of)).mean()
+        after, is_above = drawn.spread(of, "probability"), drawn.spread(of, "is_above")
+        off = None if of == JOINT else drawn.differences(drawn.labels.axis(of)).mean
         rows.append(
             {
                 "of": _called(of),
-                "n_records": f"{len(after):,}",
-                "prior": _finite(numbers.prior.mean()),
-                "mean": _finite(after.mean()),
-                "median": _finite(np.median(after)),
-                "q95": _finite(np.quantile(after, 0.95)),
-                "max": _finite(after.max()),
-                "max_gain": _finite((after - numbers.prior).max()),
-                "mean_lift": _finite(numbers.lift.mean()),
-                "n_above_prior": f"{_n_above(numbers):,}",
-                "n_best": _n_best(numbers),
+                "n_records": f"{after.ends.n:,}",
+                "prior": _finite(drawn.spread(of, "prior").mean),
+                "mean": _finite(after.mean),
+                "median": _finite(after.quantile(0.5)),
+                "q95": _finite(after.quantile(0.95)),
+                "max": _finite(after.ends.largest),
+                "max_gain": _finite(drawn.spread(of, "gain").ends.largest),
+                "mean_lift": _finite(drawn.spread(of, "lift").mean),
+                "n_above_prior": f"{is_above.n_where(_is_one):,}",
+                "n_best": _n_best(drawn.spread(of, "rank")),
                 "mean_difference": None if off is None else _finite(off),
             }
         )
     return rows
 
 
-def _n_best(numbers: Numbers) -> str:
+def _is_one(values: FloatArray) -> BoolArray:
+    return np.asarray(values == 1)
+
+
+def _n_best(ranks: Spread) -> str:
     """Return how many truths are ranked first; a dash where ranks are not known."""
-    return "–" if np.isnan(numbers.rank).any() else f"{int((numbers.rank == 1).sum()):,}"
+    return "–" if np.isnan(ranks.ends.smallest) else f"{ranks.n_where(_is_one):,}"
 
 
 def intruder(source: Source) -> dict[str, Any]:
     """Return what the intruder is taken to believe, and which guesses are about the truth."""
     evaluation = source.drawn.evaluation
-    around = [
-        name
-        for name, grid in zip(source.drawn.labels.names, source.drawn.grids, strict=True)
-        if grid.around_truth
-    ]
+    names = source.drawn.labels.names
+    around = [name for axis, name in enumerate(names) if source.drawn.around_truth(axis)]
     return {
         "prior": _prior(evaluation.prior),
         "around_truth": around,
-        "all_around": len(around) == len(source.drawn.grids),
+        "all_around": len(around) == len(names),
     }
 
 
@@ -252,29 +250,29 @@ def _prior(prior: Prior) -> str:
 def _guesses(source: Source, axis: int) -> dict[str, Any]:
     """Return how one variable's guesses are laid out, in its own units."""
     drawn = source.drawn
-    grid, name = drawn.grids[axis].of_values, drawn.labels.names[axis]
+    name, family = drawn.labels.names[axis], drawn.labels.families[axis]
     if drawn.is_of_range(axis):  # its guesses are nodes of an integral
         return {"variable": name, "n_guesses": None, "lines": _of_range(source, axis)}
-    per_record = grid.present.sum(axis=1)
-    n_guesses = f"{per_record[0]:,}"
-    if (per_record != per_record[0]).any():
-        n_guesses = f"{per_record.mean():,.1f} on average"
-    family = drawn.labels.families[axis]
-    if not grid.around_truth and not family.is_continuous and not grid.n_replaced:
+    per_record = drawn.of_grids(axis, lambda grid: grid.present.sum(axis=1))
+    few, many = per_record.ends.smallest, per_record.ends.largest
+    n_guesses = f"{int(few):,}" if few == many else f"{per_record.mean:,.1f} on average"
+    n_replaced = sum(piece.grids[axis].of_values.n_replaced for piece in drawn.pieces())
+    if not drawn.around_truth(axis) and not family.is_continuous and not n_replaced:
         lines = ["The same for every record: every level or value that was listed."]
     else:
-        lines = _reach(source, axis)
+        lines = _reach(source, axis, n_replaced)
     return {"variable": name, "n_guesses": n_guesses, "lines": lines}
 
 
 def _of_range(source: Source, axis: int) -> list[str]:
     """Return which values are considered, and how near to the truth counts as learnt."""
     drawn = source.drawn
-    grid = drawn.grids[axis].of_values
+    low = drawn.of_grids(axis, lambda grid: grid.values.min(axis=1)).ends.smallest
+    high = drawn.of_grids(axis, lambda grid: grid.values.max(axis=1)).ends.largest
     every = "Every value in a range"
-    if drawn.labels.families[axis].is_continuous and grid.log_widths is None:
+    if drawn.labels.families[axis].is_continuous and not drawn.is_integral(axis):
         every = "The few values that the variable takes"
-    ends = f"about {number(grid.values.min())} to {number(grid.values.max())}"
+    ends = f"about {number(low)} to {number(high)}"
     return [f"{every}, the same for all {source.rows}, {ends}.", learnt(source, axis)]
 
 
@@ -286,23 +284,32 @@ def learnt(source: Source, axis: int) -> str:
     return f"A value counts as learnt {f'{near} of the truth' if near else 'exactly'}."
 
 
-def _reach(source: Source, axis: int) -> list[str]:
+def _truth(grid: Grid) -> FloatArray:
+    return np.asarray(grid.values[np.arange(len(grid.values)), grid.truth])
+
+
+def _lowest(grid: Grid) -> FloatArray:
+    return np.asarray(np.where(grid.present, grid.values, np.inf).min(axis=1))
+
+
+def _highest(grid: Grid) -> FloatArray:
+    return np.asarray(np.where(grid.present, grid.values, -np.inf).max(axis=1))
+
+
+def _reach(source: Source, axis: int, n_replaced: int) -> list[str]:
     """Return how far guesses go, on the variable's own scale and on others that it stands for."""
-    drawn = source.drawn
-    grid, name = drawn.grids[axis].of_values, drawn.labels.names[axis]
-    truth = grid.values[np.arange(len(grid.values)), grid.truth]
-    low = np.where(grid.present, grid.values, np.inf).min(axis=1)
-    high = np.where(grid.present, grid.values, -np.inf).max(axis=1)
-    first, middle, last = (float(np.median(values)) for values in (low, truth, high))
-    if not grid.around_truth:
-        given_way = f"for {grid.n_replaced:,} of {len(truth):,} {source.rows}"
+    drawn, name = source.drawn, source.drawn.labels.names[axis]
+    low, truth, high = (drawn.of_grids(axis, make) for make in (_lowest, _truth, _highest))
+    first, middle, last = (values.quantile(0.5) for values in (low, truth, high))
+    if not drawn.around_truth(axis):
+        given_way = f"for {n_replaced:,} of {truth.ends.n:,} {source.rows}"
         return [
             f"The same range for every record: from {number(first)} to {number(last)}.",
             f"The truth took the place of the nearest guess {given_way}.",
         ]
     ends = f"from {number(first)} to {number(last)}, about a truth of {number(middle)}"
     lines = [
-        _relative_to_truth(low, high, truth),
+        _relative_to_truth(drawn, axis),
         f"In the middle of the records they go {ends}.",
     ]
     regression = drawn.evaluation.regression(axis)
@@ -313,21 +320,30 @@ def _reach(source: Source, axis: int) -> list[str]:
             f"{number(top)} there."
         )
     if _LOGARITHM.match(name):
+        apart = drawn.of_grids(axis, lambda grid: _highest(grid) - _lowest(grid)).quantile(0.5)
         lines.append(
             f"If {name} is a natural logarithm, as its name suggests, the highest guess is about "
-            f"{np.exp(np.median(high - low)):.3g} times the lowest in the quantity itself."
+            f"{np.exp(apart):.3g} times the lowest in the quantity itself."
         )
     return lines
 
 
-def _relative_to_truth(low: FloatArray, high: FloatArray, truth: FloatArray) -> str:
+def _relative_to_truth(drawn: Drawn, axis: int) -> str:
     """Return how guesses lie about the truth, by factor or distance where all have the same."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        factors = [same(end / truth) for end in (low, high)]
-    if None not in factors:
-        shown = " to ".join(f"{factor:.4g}" for factor in sorted(f for f in factors if f))
+
+    def factor(end: Callable[[Grid], FloatArray]) -> float | None:
+        def over_truth(grid: Grid) -> FloatArray:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                return np.asarray(end(grid) / _truth(grid))
+
+        return drawn.of_grids(axis, over_truth).same()
+
+    low, high = factor(_lowest), factor(_highest)
+    if low is not None and high is not None:
+        shown = " to ".join(f"{one:.4g}" for one in sorted((low, high)) if one)
         return f"From {shown} times each record's own truth."
-    below, above = same(truth - low), same(high - truth)
+    below = drawn.of_grids(axis, lambda grid: _truth(grid) - _lowest(grid)).same()
+    above = drawn.of_grids(axis, lambda grid: _highest(grid) - _truth(grid)).same()
     if below is not None and above is not None:
         return f"From {number(below)} below to {number(above)} above each record's own truth."
     return "About each record's own truth."
@@ -443,10 +459,17 @@ def _riskiest(source: Source) -> list[dict[str, Any]]:
     columns += ["log_odds_range", "log_odds_range_99"]
     columns += [f"gain_{name}" for name in source.drawn.labels.names]
     # Of many variables together hardly anything is known before or after: single ones decide.
-    is_joint = source.drawn.result.is_joint
+    is_joint = source.drawn.evaluation.is_joint
     by = ["gain"] if is_joint else [name for name in columns if name.startswith("gain_")]
-    gains = source.records[[name for name in by if name != "gain_mcse"]].max(axis=1)
-    top = source.records.iloc[np.argsort(-gains.to_numpy(), kind="stable")[:N_RISKIEST]]
+    by = [name for name in by if name != "gain_mcse"]
+    top = None
+    for some in source.tables([*columns, "reliable"]):
+        # Those of earlier records stand before, so that they go before where gains are equal.
+        found = some if top is None else pd.concat([top, some])
+        gains = found[by].max(axis=1).to_numpy()
+        top = found.iloc[np.argsort(-gains, kind="stable")[:N_RISKIEST]]
+    if top is None:
+        return []
     return [
         {
             "record": str(label),

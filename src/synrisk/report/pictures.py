@@ -9,14 +9,15 @@ import numpy as np
 
 from synrisk.base.arrays import FloatArray
 from synrisk.core.measures import JOINT
-from synrisk.data.schema import Factor
-from synrisk.plots.view import Drawn, Numbers
+from synrisk.core.spread import Spread
+from synrisk.data.column_store import AnyColumn, pieces
+from synrisk.data.schema import Factor, Variable
+from synrisk.plots.view import Drawn
 from synrisk.report.bins import Bins, round_bins, whole_bins
 from synrisk.synthesis.release import Released
 
 MOST_VARIABLES = 12  # with pictures of their own
 _MOST_CURVES = 7
-_SAME = 1e-6
 _CLOSENESS = (
     "How to read it: the closer the synthetic outlines lie to the confidential bars, the more "
     "useful the release is for this variable by itself. Closeness here is neither safe nor unsafe."
@@ -28,12 +29,12 @@ def pictures(drawn: Drawn, release: Sequence[Released] | None) -> list[dict[str,
     """Return the pictures in order, each with a title, a caption and the numbers that it shows."""
     names = drawn.labels.names[:MOST_VARIABLES]
     of_all = (JOINT,) if len(drawn.labels.names) == 1 else (JOINT, *names)
-    made = [_probability(drawn.numbers(of), _said(drawn, of)) for of in of_all]
+    made = [_probability(drawn, of) for of in of_all]
     made += _exceedance(drawn, of_all)
     # In a range guesses stand closer about the truth: a rank among them says little.
-    ranked = bool(np.isfinite(drawn.result.rank).all())
-    if ranked and not any(map(drawn.is_of_range, range(len(drawn.grids)))):
-        made.append(_ranks(drawn.numbers(JOINT), _said(drawn, JOINT)))
+    ranked = np.isfinite(drawn.spread(JOINT, "rank").ends.largest)
+    if ranked and not any(map(drawn.is_of_range, range(len(drawn.labels.names)))):
+        made.append(_ranks(drawn))
     made += [_difference(drawn, axis) for axis in range(len(names))]
     if release is not None:
         made += [_distribution(drawn, axis, release) for axis in range(len(names))]
@@ -45,7 +46,7 @@ def pictures_of_release(drawn: Drawn, release: Sequence[Released]) -> list[dict[
     made = []
     for axis, name in enumerate(drawn.labels.names[:MOST_VARIABLES]):
         variable = drawn.labels.variables[axis]
-        values = variable.there(np.concatenate([dataset.columns[name] for dataset in release]))
+        values = _there(variable, [dataset.columns[name] for dataset in release])
         common = {
             "title": f"Synthetic values: {name}",
             "caption": _OF_RELEASE,
@@ -53,16 +54,17 @@ def pictures_of_release(drawn: Drawn, release: Sequence[Released]) -> list[dict[
             "line": None,
         }
         if isinstance(variable, Factor):
-            there = np.unique(values)
+            counts = values.counts(_around_codes(variable))
+            there = np.flatnonzero(counts)
             made.append(
                 {
                     **common,
                     "kind": "levels",
                     "x": "level",
                     "y": "share of rows",
-                    "n": f"{len(values):,}",
+                    "n": f"{values.ends.n:,}",
                     "levels": [str(variable.levels[code]) for code in there],
-                    "shares": [float(f"{(values == code).mean():.4g}") for code in there],
+                    "shares": [float(f"{n / values.ends.n:.4g}") for n in counts[there]],
                     "synthetic": [],
                 }
             )
@@ -78,18 +80,19 @@ def _said(drawn: Drawn, of: str) -> str:
     return "all variables together"
 
 
-def same(values: FloatArray) -> float | None:
-    """Return the value that all have, or None."""
-    middle = float(np.median(values))
-    with np.errstate(invalid="ignore"):
-        alike = (np.abs(values - middle) <= _SAME * abs(middle)).all()
-    return middle if alike else None
+def _there(variable: Variable, columns: Sequence[AnyColumn]) -> Spread:
+    """Return the values of encoded columns, one after the other, that are not missing."""
+    return Spread(lambda: (variable.there(part) for one in columns for part in pieces(one)))
 
 
-def _probability(numbers: Numbers, said: str) -> dict[str, Any]:
-    prior = same(numbers.prior)
+def _around_codes(factor: Factor) -> FloatArray:
+    return np.arange(len(factor.levels) + 1, dtype=np.float64) - 0.5
+
+
+def _probability(drawn: Drawn, of: str) -> dict[str, Any]:
+    prior, said = drawn.spread(of, "prior").same(), _said(drawn, of)
     if prior is None:
-        return _gain(numbers, said)
+        return _gain(drawn.spread(of, "gain"), said)
     return {
         "kind": "histogram",
         "title": f"Probability of the truth: {said}",
@@ -103,11 +106,11 @@ def _probability(numbers: Numbers, said: str) -> dict[str, Any]:
         "line": prior,
         "line_label": "prior",
         # Edges are laid from the prior, so that no bar lies across it.
-        **round_bins(numbers.probability, anchor=prior, low=0.0).to_json(),
+        **round_bins(drawn.spread(of, "probability"), anchor=prior, low=0.0).to_json(),
     }
 
 
-def _gain(numbers: Numbers, said: str) -> dict[str, Any]:
+def _gain(gains: Spread, said: str) -> dict[str, Any]:
     """Return what the release added, where every record has a prior of its own."""
     return {
         "kind": "histogram",
@@ -121,7 +124,7 @@ def _gain(numbers: Numbers, said: str) -> dict[str, Any]:
         "y": "density of records",
         "line": 0.0,
         "line_label": "nothing added",
-        **round_bins(numbers.probability - numbers.prior).to_json(),
+        **round_bins(gains).to_json(),
     }
 
 
@@ -129,11 +132,10 @@ def _exceedance(drawn: Drawn, of_all: Sequence[str]) -> list[dict[str, Any]]:
     """Return how many are over a threshold, at the edges of the bars of the probabilities."""
     curves = []
     for of in of_all[:_MOST_CURVES]:
-        numbers = drawn.numbers(of)
-        prior = same(numbers.prior)
+        prior = drawn.spread(of, "prior").same()
         if prior is None:
             continue
-        bins = round_bins(numbers.probability, anchor=prior, low=0.0)
+        bins = round_bins(drawn.spread(of, "probability"), anchor=prior, low=0.0)
         if len(bins.counts) > 1:
             over = np.cumsum(bins.counts[::-1])[::-1] / bins.counts.sum()
             curves.append(
@@ -160,8 +162,9 @@ def _exceedance(drawn: Drawn, of_all: Sequence[str]) -> list[dict[str, Any]]:
     ]
 
 
-def _ranks(numbers: Numbers, said: str) -> dict[str, Any]:
-    guesses = same(numbers.n_guesses.astype(np.float64))
+def _ranks(drawn: Drawn) -> dict[str, Any]:
+    said, n_guesses = _said(drawn, JOINT), drawn.spread(JOINT, "n_guesses")
+    guesses = n_guesses.same()
     return {
         "kind": "histogram",
         "title": f"Rank of the truth: {said}",
@@ -171,30 +174,30 @@ def _ranks(numbers: Numbers, said: str) -> dict[str, Any]:
         "x": "rank of the truth among the guesses",
         "whole": True,
         "y": "density of records",
-        "line": ((numbers.n_guesses.mean() if guesses is None else guesses) + 1.0) / 2.0,
+        "line": ((n_guesses.mean if guesses is None else guesses) + 1.0) / 2.0,
         "line_label": "if the order were random",
-        **whole_bins(numbers.rank).to_json(),
+        **whole_bins(drawn.spread(JOINT, "rank")).to_json(),
     }
 
 
 def _difference(drawn: Drawn, axis: int) -> dict[str, Any]:
     name, family = drawn.labels.names[axis], drawn.labels.families[axis]
-    off = drawn.difference(axis)
-    off = off[~np.isnan(off)]  # between a value and none there is no distance
+    off = drawn.differences(axis)
     common = {
         "title": f"How far the best guess is off: {name}",
         "y": "density of records",
         "line": None,
     }
     if not family.is_ordered:
-        right = float(f"{(off == 0).mean():.4g}")
+        n_right = off.n_where(lambda distance: distance == 0)
+        right = float(f"{n_right / off.ends.n:.4g}")
         return {
             **common,
             "kind": "levels",
             "caption": "How to read it: for how many records the most probable level is the truth.",
             "x": "the best guess is …",
             "y": "share of records",
-            "n": f"{len(off):,}",
+            "n": f"{off.ends.n:,}",
             "levels": ["the truth", "another level"],
             "shares": [right, float(f"{1.0 - right:.4g}")],
             "synthetic": [],
@@ -212,9 +215,9 @@ def _difference(drawn: Drawn, axis: int) -> dict[str, Any]:
     }
 
 
-def _histogram(drawn: Drawn, axis: int, values: FloatArray) -> dict[str, Any]:
+def _histogram(drawn: Drawn, axis: int, values: Spread) -> dict[str, Any]:
     """Return the bars of a variable's own values."""
-    family, values = drawn.labels.families[axis], values.astype(np.float64)
+    family = drawn.labels.families[axis]
     continuous = family.is_continuous
     bins = round_bins(values) if continuous else whole_bins(values, family.grid_step)
     whole = not continuous and family.grid_step >= 1.0
@@ -223,8 +226,8 @@ def _histogram(drawn: Drawn, axis: int, values: FloatArray) -> dict[str, Any]:
 
 def _distribution(drawn: Drawn, axis: int, release: Sequence[Released]) -> dict[str, Any]:
     name, variable = drawn.labels.names[axis], drawn.labels.variables[axis]
-    own = variable.there(drawn.evaluation.synthesizer.columns[name])
-    datasets = [variable.there(dataset.columns[name]) for dataset in release]
+    own = _there(variable, [drawn.evaluation.synthesizer.columns[name]])
+    datasets = [_there(variable, [dataset.columns[name]]) for dataset in release]
     common = {
         "title": f"Confidential and synthetic values: {name}",
         "caption": _CLOSENESS,
@@ -232,16 +235,14 @@ def _distribution(drawn: Drawn, axis: int, release: Sequence[Released]) -> dict[
         "line": None,
     }
     if isinstance(variable, Factor):
-        codes = range(len(variable.levels))
-        own_shares, *synthetic = (
-            [float(f"{(one == code).mean():.4g}") for code in codes] for one in (own, *datasets)
-        )
+        edges = _around_codes(variable)
+        own_shares, *synthetic = (Bins.of(one, edges).shares for one in (own, *datasets))
         return {
             **common,
             "kind": "levels",
             "x": "level",
             "y": "share of records",
-            "n": f"{len(own):,}",
+            "n": f"{own.ends.n:,}",
             "levels": [str(level) for level in variable.levels],
             "shares": own_shares,
             "synthetic": synthetic,

@@ -9,7 +9,7 @@ and what was released, and shows pictures of the release itself. All else is ins
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -48,11 +48,11 @@ def collect_shared(
         "kind": "sharing",
         "date": today(),
         "verdict": None if source.verdict is None else told(source.verdict, sharing=True),
-        "gains": gains_in_bands(drawn.measures, source.verdict),
+        "gains": gains_in_bands((piece.measures for piece in drawn.pieces()), source.verdict),
         "evaluated": evaluated(source),
         "figures": [] if release is None else pictures_of_release(drawn, release),
         "intruder": intruder(source),
-        "guesses": [_guesses(source, axis) for axis in range(len(drawn.grids))],
+        "guesses": [_guesses(source, axis) for axis in range(len(drawn.labels.names))],
         "models": models(source),
         "versions": versions(),
         "hashes": hashes,
@@ -62,7 +62,7 @@ def collect_shared(
     return facts
 
 
-def gains_in_bands(measures: RecordMeasures, verdict: Verdict | None) -> dict[str, str]:
+def gains_in_bands(measures: Iterable[RecordMeasures], verdict: Verdict | None) -> dict[str, str]:
     """Return the largest gain, of all variables together or of one, and how many have a large one.
 
     Both in bands, and not by variable: every band has ends that one record may lie at. Nothing of a
@@ -70,12 +70,14 @@ def gains_in_bands(measures: RecordMeasures, verdict: Verdict | None) -> dict[st
     """
     if verdict is None or verdict.outcome != PASSED:
         return {}
-    all_gains = [measures[of, "gain"].value for of in (JOINT, *measures.variables)]
-    gain = 100.0 * np.max(all_gains, axis=0)
-    return {
-        "largest": _points(float(gain.max())),
-        "above": _share(float(np.mean(gain > _GAINS[0]))),
-    }
+    largest, n_above, n_records = [], 0, 0
+    for some in measures:
+        all_gains = [some[of, "gain"].value for of in (JOINT, *some.variables)]
+        gain = 100.0 * np.max(all_gains, axis=0)
+        largest.append(gain.max())
+        n_above += int((gain > _GAINS[0]).sum())
+        n_records += some.n_records
+    return {"largest": _points(float(np.max(largest))), "above": _share(n_above / n_records)}
 
 
 def _points(gain: float) -> str:
@@ -104,7 +106,7 @@ def _guesses(source: Source, axis: int) -> dict[str, Any]:
     """Return which values were considered: of a range its ends only where they were declared."""
     drawn = source.drawn
     question, name = drawn.evaluation.question, drawn.labels.names[axis]
-    if drawn.grids[axis].around_truth:
+    if drawn.around_truth(axis):
         lines = ["Laid out about each record's own truth."]
     elif question is None or not question.is_of_range(name):
         lines = ["The same for every record, chosen without the truth."]

@@ -5,21 +5,25 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from synrisk.base.errors import FileError, OptionError, counted, got, one_of
 from synrisk.base.messages import all_visible, in_json
+from synrisk.data.column_store import AnyColumn, pieces
 from synrisk.data.output_files import sha256, target_of, write_whole
+from synrisk.data.partitions import folder_digest
 from synrisk.report.facts import Source, collect, number, share
 from synrisk.report.shared import collect_shared
 from synrisk.synthesis.release import Released, as_datasets, read_release
 
 KINDS = ("sharing", "inside")
 _SUFFIXES = (".html", ".htm")
+_ENCODED = "the columns of the formulas, one after the other, as 64-bit numbers and codes"
 _TITLE = "Attribute disclosure risk of a synthetic release"
 
 
@@ -97,27 +101,54 @@ def _hashes(
     """
     hashes = []
     if not sharing:
-        data = source.drawn.evaluation.synthesizer.data
-        hashes.append(
-            {
-                "what": "confidential data",
-                "of": "the used records as CSV, with their labels",
-                "sha256": digest_of_frame(data, index=True),
-            }
-        )
+        hashes.append({"what": "confidential data", **_of_confidential(source)})
     if release is None:
         return hashes
     given = as_datasets(synthetic)
     for position, (one, dataset) in enumerate(zip(given, release, strict=True), 1):
-        is_file = isinstance(one, str | os.PathLike) and Path(one).is_file()  # or a folder
-        hashes.append(
-            {
-                "what": f"synthetic dataset {position}",
-                "of": "the file" if is_file else "the frame as CSV, without its index",
-                "sha256": sha256(one) if is_file else digest_of_frame(dataset.frame, index=False),
-            }
-        )
+        hashes.append({"what": f"synthetic dataset {position}", **_of_dataset(one, dataset)})
     return hashes
+
+
+def _of_confidential(source: Source) -> dict[str, str]:
+    confidential = source.drawn.evaluation.synthesizer.confidential
+    if not confidential.is_stored:
+        return {
+            "of": "the used records as CSV, with their labels",
+            "sha256": digest_of_frame(confidential.data, index=True),
+        }
+    return {
+        "of": _ENCODED,
+        "sha256": _digest_of_columns(confidential.columns.values()),
+    }
+
+
+def _of_dataset(given: Any, dataset: Released) -> dict[str, str]:
+    if isinstance(given, str | os.PathLike):
+        path = Path(given)
+        if not path.is_dir():
+            return {"of": "the file", "sha256": sha256(path)}
+        return {
+            "of": "the digests of the folder's files, a line each, in the order of their numbers",
+            "sha256": folder_digest(path),
+        }
+    if dataset.sampled is not None:
+        return {
+            "of": _ENCODED,
+            "sha256": _digest_of_columns(dataset.columns.values()),
+        }
+    return {
+        "of": "the frame as CSV, without its index",
+        "sha256": digest_of_frame(dataset.frame, index=False),
+    }
+
+
+def _digest_of_columns(columns: Iterable[AnyColumn]) -> str:
+    found = hashlib.sha256()
+    for column in columns:
+        for part in pieces(column):
+            found.update(np.ascontiguousarray(part, dtype=part.dtype.newbyteorder("<")).data)
+    return found.hexdigest()
 
 
 def digest_of_frame(frame: pd.DataFrame, *, index: bool) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 
 from synrisk.base.arrays import IntArray
 from synrisk.base.chunks import ROWS
+from synrisk.base.progress import under_way
 from synrisk.base.workers import Workers
 from synrisk.core.summary import RiskArrays
 from synrisk.risk.evaluation import Evaluation
@@ -92,8 +93,16 @@ class PartedEvaluation:
         """Return that of another release, of which there is an evaluation of one record."""
         return replace(self, template=template)
 
-    def run(self, team: Workers) -> Iterator[tuple[Evaluation, RiskArrays]]:
-        """Evaluate one part after the other, without errors; nothing is kept."""
-        for part in self.parts:
-            evaluation = self.of(positions_of(part))
-            yield evaluation, evaluation.run(team, keep_joint=False, with_errors=False)
+    def run(
+        self, team: Workers, what: str, *, with_errors: bool = False
+    ) -> Iterator[tuple[Evaluation, RiskArrays]]:
+        """Evaluate one part after the other; nothing is kept. `what` says why, for a bar."""
+        with under_way(what, self.template.synthesizer.n_records) as on_records:
+            for part in self.parts:
+                evaluation = self.of(positions_of(part))
+                yield (
+                    evaluation,
+                    evaluation.run(
+                        team, keep_joint=False, with_errors=with_errors, on_records=on_records
+                    ),
+                )

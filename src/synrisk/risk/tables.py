@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from synrisk.core.measures import (
     measures_of_truth,
 )
 from synrisk.core.ranks import TIE, marginal_ranks
+from synrisk.core.spread import Spread
 from synrisk.core.summary import ErrorArrays, RiskArrays
 from synrisk.data.schema import Variable
 from synrisk.models.families import Family
@@ -113,8 +114,7 @@ def record_table(result: RiskArrays, grids: tuple[Grid, ...], labels: Labels) ->
         columns[f"best_guess_{name}"] = labels.decode(axis, guess)
         columns[f"abs_diff_{name}"] = difference(labels.families[axis], guess, truth)
         if result.likely_ranges is not None:
-            density = _density(result, grids, axis)
-            columns[f"rank_{name}"] = marginal_ranks(density, grid.truth, grid.present)
+            columns[f"rank_{name}"] = own_ranks(result, grids, axis)
             columns[f"log_odds_range_99_{name}"] = result.likely_ranges[:, axis]
     return pd.DataFrame(columns, index=labels.records)
 
@@ -145,20 +145,59 @@ def record_measures(result: RiskArrays, grids: tuple[Grid, ...], labels: Labels)
     return RecordMeasures(measures)
 
 
-def measures_of_table(table: pd.DataFrame, names: Iterable[str]) -> RecordMeasures:
-    """Return the measures of a table of records, as `record_table` makes it, of some variables."""
-    columns = {str(name): table[name].to_numpy() for name in table.columns}
-    joint, reliable = (columns["before"], columns["after"]), columns["reliable"]
-    measures = [*measures_of_truth(JOINT, *joint, columns["mcse"], columns["gain_mcse"], reliable)]
-    moved, of_moved = columns["log_odds_range"], columns["log_odds_range_mcse"]
+def part_table(result: RiskArrays, grids: tuple[Grid, ...], labels: Labels) -> pd.DataFrame:
+    """Return a row a record, as `record_table`, with all that summaries and reports ask for."""
+    table = record_table(result, grids, labels)
+    beside: dict[str, Any] = {}
+    for axis, name in enumerate(labels.names):
+        beside[is_best_name(name)] = is_best(result, grids, axis)
+        beside[own_rank_name(name)] = own_ranks(result, grids, axis)
+        beside[own_guesses_name(name)] = grids[axis].present.sum(axis=1)
+    return pd.concat([table, pd.DataFrame(beside, index=table.index)], axis=1)
+
+
+def is_best_name(name: str) -> str:
+    """Return what the column is called that tells whether the truth is the best guess."""
+    return f"is_best_{name}"
+
+
+def own_rank_name(name: str) -> str:
+    """Return what the column with a variable's rank among its own guesses is called."""
+    return f"own_rank_{name}"
+
+
+def own_guesses_name(name: str) -> str:
+    """Return what the column with the number of a variable's own guesses is called."""
+    return f"own_guesses_{name}"
+
+
+def names_beside(names: Iterable[str]) -> set[str]:
+    """Return the columns of `part_table` that are not those of `record_table`."""
+    makers = (is_best_name, own_rank_name, own_guesses_name)
+    return {make(name) for name in names for make in makers}
+
+
+def measures_of_columns(
+    read: Callable[[str], npt.NDArray[Any]], names: Iterable[str]
+) -> RecordMeasures:
+    """Return the measures of records by the columns that `record_table` has, of some variables."""
+    joint, reliable = (read("before"), read("after")), read("reliable")
+    measures = [*measures_of_truth(JOINT, *joint, read("mcse"), read("gain_mcse"), reliable)]
+    moved, of_moved = read("log_odds_range"), read("log_odds_range_mcse")
     measures.append(
         RecordMeasure("log_odds_range", JOINT, moved, of_moved, reliable, *joint, is_log=True)
     )
     for name in names:
-        before, after = columns[f"before_{name}"], columns[f"after_{name}"]
-        of_errors = (columns[f"mcse_{name}"], columns[f"gain_mcse_{name}"])
+        before, after = read(f"before_{name}"), read(f"after_{name}")
+        of_errors = (read(f"mcse_{name}"), read(f"gain_mcse_{name}"))
         measures += measures_of_truth(name, before, after, *of_errors, reliable)
     return RecordMeasures(measures)
+
+
+def own_ranks(result: RiskArrays, grids: tuple[Grid, ...], axis: int) -> FloatArray:
+    """Return the rank of each truth of a variable among the variable's own guesses."""
+    grid = grids[axis]
+    return marginal_ranks(_density(result, grids, axis), grid.truth, grid.present)
 
 
 def near_truth(result: RiskArrays, grids: tuple[Grid, ...], axis: int) -> FloatArray:
@@ -194,32 +233,36 @@ def difference(family: Family, guess: FloatArray, truth: FloatArray) -> FloatArr
     return np.asarray(guess != truth, dtype=np.float64)
 
 
-def summary_table(
-    result: RiskArrays, grids: tuple[Grid, ...], labels: Labels, groups: pd.Series[Any] | None
-) -> pd.DataFrame:
-    """Return a row for the joint and each variable, by group if there are groups."""
+def summary_columns(
+    result: RiskArrays, grids: tuple[Grid, ...], labels: Labels
+) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield what a summary by group is made of, for the joint and for each variable."""
     rows = np.arange(len(labels.records))
-    joint = pd.DataFrame(
-        {
-            "probability": result.probability,
-            "prior": result.prior,
-            "is_best": np.where(np.isnan(result.rank), np.nan, result.rank == 1),
-            "abs_diff": np.nan,
-        }
+    yield (
+        JOINT,
+        pd.DataFrame(
+            {
+                "probability": result.probability,
+                "prior": result.prior,
+                "is_best": np.where(np.isnan(result.rank), np.nan, result.rank == 1),
+                "abs_diff": np.nan,
+            }
+        ),
     )
-    columns = {"joint": joint}
     for axis, grid in enumerate(grids):
         best = result.best[:, axis]
         guess, truth = grid.values[rows, best], grid.values[rows, grid.truth]
-        columns[labels.names[axis]] = pd.DataFrame(
-            {
-                "probability": near_truth(result, grids, axis),
-                "prior": result.prior_marginals[:, axis],
-                "is_best": is_best(result, grids, axis),
-                "abs_diff": difference(labels.families[axis], guess, truth),
-            }
+        yield (
+            labels.names[axis],
+            pd.DataFrame(
+                {
+                    "probability": near_truth(result, grids, axis),
+                    "prior": result.prior_marginals[:, axis],
+                    "is_best": is_best(result, grids, axis),
+                    "abs_diff": difference(labels.families[axis], guess, truth),
+                }
+            ),
         )
-    return summary_of(columns.items(), groups)
 
 
 def is_best(result: RiskArrays, grids: tuple[Grid, ...], axis: int) -> BoolArray:
@@ -229,16 +272,12 @@ def is_best(result: RiskArrays, grids: tuple[Grid, ...], axis: int) -> BoolArray
     return np.asarray((density >= truth * (1.0 - TIE)).sum(axis=1) == 1)
 
 
-def summary_of(
-    columns: Iterable[tuple[str, pd.DataFrame]], groups: pd.Series[Any] | None
-) -> pd.DataFrame:
-    """Return a row for the joint and each variable, by group if there are groups.
+def summary_by(columns: Iterable[tuple[str, pd.DataFrame]], groups: pd.Series[Any]) -> pd.DataFrame:
+    """Return a row for the joint and each variable, by group.
 
     `columns` are asked for one after the other: ``probability``, ``prior``, ``is_best`` and
     ``abs_diff`` of all records.
     """
-    if groups is None:
-        return _table_of({name: _line(frame) for name, frame in columns})
     keys = groups.astype(object).where(groups.notna(), None)
     rows = {label: (keys == label).to_numpy() for label in groups.dropna().unique()}
     if keys.isna().any():
@@ -247,7 +286,7 @@ def summary_of(
     for name, frame in columns:
         for label, own in rows.items():
             lines[label][name] = _line(frame[own])
-    tables = {label: _table_of(own) for label, own in lines.items()}
+    tables = {label: summary_of(own) for label, own in lines.items()}
     ordered = groups.cat.categories if isinstance(groups.dtype, pd.CategoricalDtype) else None
     order = [g for g in ordered if g in tables] if ordered is not None else _sorted(tables)
     order += [g for g in tables if g not in order]
@@ -263,23 +302,32 @@ def _sorted(keys: Mapping[Any, Any]) -> list[Any]:
 
 
 def _line(part: pd.DataFrame) -> dict[str, Any]:
-    gain = part["probability"] - part["prior"]
+    columns = {str(name): part[name].to_numpy() for name in part}
+    after, prior = columns["probability"], columns["prior"]
+    columns |= {"gain": after - prior, "is_above": after > prior * np.exp(TIE)}
+    return summary_line({name: Spread.of(values) for name, values in columns.items()})
+
+
+def summary_line(of: Mapping[str, Spread]) -> dict[str, Any]:
+    """Return the row of a summary."""
+    after, gain = of["probability"], of["gain"]
     return {
-        "n_records": len(part),
-        "prior": part["prior"].mean(),
-        "mean": part["probability"].mean(),
-        "median": part["probability"].median(),
-        "q95": part["probability"].quantile(0.95),
-        "max": part["probability"].max(),
+        "n_records": after.ends.n,
+        "prior": of["prior"].mean,
+        "mean": after.mean,
+        "median": after.quantile(0.5),
+        "q95": after.quantile(0.95),
+        "max": after.ends.largest,
         "gain_q95": gain.quantile(0.95),
-        "gain_max": gain.max(),
-        "share_above_prior": (part["probability"] > part["prior"] * np.exp(TIE)).mean(),
-        "share_best": part["is_best"].mean(),
-        "mean_abs_diff": part["abs_diff"].mean(),
+        "gain_max": gain.ends.largest,
+        "share_above_prior": of["is_above"].mean,
+        "share_best": of["is_best"].mean,
+        "mean_abs_diff": of["abs_diff"].where(lambda off: ~np.isnan(off)).mean,
     }
 
 
-def _table_of(lines: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
+def summary_of(lines: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
+    """Return a summary of its rows by name."""
     return pd.DataFrame(lines).T.rename_axis("of").astype({"n_records": np.int64})
 
 
@@ -298,6 +346,11 @@ def joint_array(
         dims=labels.names,
         name="probability",
     )
+
+
+def truth_among(grids: tuple[Grid, ...], row: int) -> list[int]:
+    """Return where the truth of a record stands among the guesses that it has, by variable."""
+    return [int(grid.present[row, : grid.truth[row]].sum()) for grid in grids]
 
 
 def ranking_table(

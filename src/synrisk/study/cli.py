@@ -375,6 +375,13 @@ def run_study(
             help="The manifest.json of an earlier run: the same data again, by its secret seed.",
         ),
     ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on where an earlier run of data in parts ended, with its seed.",
+        ),
+    ] = False,
     quiet: Quiet = False,
 ) -> int:
     """Run a study: fit, synthesize, evaluate the risk, judge it, and write a folder.
@@ -385,12 +392,15 @@ def run_study(
     but report.html is for inside use, and readable by its owner alone. A second run replaces what
     the first one wrote.
 
+    Data in a folder of Parquet files are read in parts; datasets and risk are folders of parts too.
+    Where such a run ended early, --resume goes on: parts that are whole and fit are kept.
+
     Examples: synrisk run mystudy/study.toml; synrisk run mystudy/study.toml --seed-from
     mystudy/results/manifest.json
     """
     read = read_study(study)
     seeds = None if seed_from is None else seeds_of(seed_from, read)
-    done = run(read, seeds=seeds, progress=not quiet)
+    done = run(read, seeds=seeds, progress=not quiet, resume=resume)
     if not quiet:
         _tell(done)
     return _code(*done.verdicts)

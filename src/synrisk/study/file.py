@@ -20,6 +20,7 @@ from synrisk.base.dask_cluster import is_address, is_here
 from synrisk.base.errors import SettingsError, SynriskError, listed, nearest
 from synrisk.base.messages import Place, toml_text
 from synrisk.base.workers import ENGINES, Processes
+from synrisk.data.parquet_folders import parquet_files
 from synrisk.data.schema import (
     MISSING_BY_COLUMN,
     MISSING_POLICIES,
@@ -129,7 +130,8 @@ class Study:
     output
         The folder that is written.
     data
-        The file of the confidential data, or the name of a built-in sample.
+        The file of the confidential data, or a folder of Parquet files, or the name of a built-in
+        sample.
     id, types, missing, drop, release
         As in `synrisk.fit`; `drop` are columns to be left out of everything.
     regressions, draws, rename
@@ -179,6 +181,11 @@ class Study:
     criteria: Criteria
     kinds: tuple[str, ...]
     executor: Any = None
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether the data are a folder of Parquet files, read a part at a time."""
+        return isinstance(self.data, Path) and self.data.is_dir()
 
 
 def attempt(
@@ -231,8 +238,11 @@ def read_study(path: str | os.PathLike[str]) -> Study:
     data = top.section("data")
     regressions, draws, rename = _models(top, folder)
     fit = _fit(top.section("fit"), foreign=draws is not None)
-    synthesis = top.section("synthesis")
-    m, seed, stored, files = _synthesis(synthesis, folder)
+    synthesis, source_of_data = top.section("synthesis"), _data(data, folder)
+    in_parts = isinstance(source_of_data, Path) and source_of_data.is_dir()
+    if in_parts:
+        _refuse_what_parts_lack(top)
+    m, seed, stored, files = _synthesis(synthesis, folder, in_parts=in_parts)
     variables = Plan.of(regressions).synthesized
     report = top.section("report")
     report.refuse_unknown(("kind", "title"))
@@ -245,7 +255,7 @@ def read_study(path: str | os.PathLike[str]) -> Study:
         rows=top.text("rows") or CALLED,
         seed=top.whole("seed", least=None),
         output=_output(top, folder),
-        data=_data(data, folder),
+        data=source_of_data,
         id=data.text("id"),
         types=_types(data),
         missing=_missing(data),
@@ -286,6 +296,48 @@ def _file(section: Section, folder: Path, name: str, *keys: str | int) -> Path:
     return path
 
 
+def _folder_of_parts(section: Section, folder: Path, name: str, *keys: str | int) -> Path:
+    """Return a folder of Parquet files."""
+    path = folder / name
+    if not parquet_files(path):
+        others = sorted({one.suffix.lower() for one in path.iterdir() if one.suffix})
+        found = f"holds files of {listed(others)}" if others else "is empty"
+        section.refuse(
+            f"the folder {name} {found}; a folder is read as Parquet files (.parquet). Name one "
+            "file of another kind, or store the table as Parquet.",
+            *keys,
+        )
+    return path
+
+
+def _refuse_what_parts_lack(top: Section) -> None:
+    """Raise for settings that need the data in memory."""
+    data, risk = top.section("data"), top.section("risk")
+    for key in ("id", "drop", "release"):
+        if key in data.values:
+            data.refuse(
+                "is for a table in memory. Of a folder of Parquet files only the columns of the "
+                "formulas are read and released, and records are called by their numbers, from 0.",
+                key,
+            )
+    for key in ("utility", AUDIT, IDENTIFICATION):
+        if key in top.values:
+            top.refuse(
+                "needs the data in memory, and a folder of Parquet files is read in parts: leave "
+                "it out, or name one file.",
+                key,
+            )
+    synthesis = top.section("synthesis")
+    if synthesis.values.get("format") == "csv":
+        synthesis.refuse("datasets of data in parts are folders of Parquet files.", "format")
+    if risk.values.get("on_unreliable") == "fit":
+        risk.refuse(
+            'of data in parts no record is fitted anew; use "flag" or "raise".', "on_unreliable"
+        )
+    if risk.values.get("joint") == "keep":
+        risk.refuse("of data in parts no joint posteriors are kept.", "joint")
+
+
 def _output(top: Section, folder: Path) -> Path:
     """Return the folder of the results: one of its own, so that its owner alone can read it."""
     output = folder / (top.text("output") or "results")
@@ -319,7 +371,8 @@ def _data(section: Section, folder: Path) -> Path | str:
             + "."
         )
     if name is not None:
-        return _file(section, folder, name, "file")
+        in_parts = (folder / name).is_dir()
+        return (_folder_of_parts if in_parts else _file)(section, folder, name, "file")
     return section.choice("sample", SAMPLES, "")
 
 
@@ -505,7 +558,7 @@ def _one_prior(section: Section, *, own: bool) -> Any:
 
 
 def _synthesis(
-    section: Section, folder: Path
+    section: Section, folder: Path, *, in_parts: bool
 ) -> tuple[int, int | None, str, tuple[Path, ...] | None]:
     section.refuse_unknown(("m", "seed", "format", "files"))
     names = section.texts("files")
@@ -513,11 +566,17 @@ def _synthesis(
         for key in ("m", "seed", "format"):
             if key in section.values:
                 section.refuse("the synthetic data are given by files; leave this out.", key)
-        files = tuple(_file(section, folder, name, "files", k) for k, name in enumerate(names))
+        files = tuple(
+            (_folder_of_parts if in_parts and (folder / name).is_dir() else _file)(
+                section, folder, name, "files", k
+            )
+            for k, name in enumerate(names)
+        )
         return len(files), None, "csv", files
     m = section.whole("m", 1, most=_MOST_DATASETS) or 1
     seed = section.whole("seed", least=None)
-    return m, seed, section.choice("format", FORMATS, "csv"), None
+    stored = section.choice("format", FORMATS, "parquet" if in_parts else "csv")
+    return m, seed, stored, None
 
 
 def _risk(section: Section, variables: tuple[str, ...]) -> dict[str, Any]:

@@ -43,7 +43,9 @@ from synrisk.data.output_files import (
 MANIFEST = "manifest.json"
 _FORMAT = 1
 _LARGEST_MANIFEST = 1 << 26  # bytes
-_OUTPUT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")  # what a run calls its files
+_NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
+# What a run calls its files; parts are in folders.
+_OUTPUT = re.compile(rf"(?:(?:risk|synthetic\d{{1,4}}(?:-notes)?)/)?{_NAME}")
 # Ctrl-C, an end that is asked for, and that of the terminal; Windows has not all of them.
 SIGNALS: tuple[signal.Signals, ...] = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
@@ -96,19 +98,23 @@ class Staging:
         """Write a JSON file."""
         self.write_text(name, json_text(value))
 
-    def commit(self, manifest: Mapping[str, Any]) -> None:
+    def commit(self, manifest: Mapping[str, Any], parts: Mapping[str, Path] | None = None) -> None:
         """Move all files into the folder, then the manifest with their digests.
 
         Parameters
         ----------
         manifest
             What it says beside the digests.
+        parts
+            Files that were made elsewhere on the same disk, by the names that they get, such as
+            "risk/part-000000.parquet".
         """
         self._refuse_other_folders()
-        names = sorted(path.name for path in self.place.iterdir())
-        made = {name: sha256(self.path(name)) for name in names}
+        paths = {path.name: path for path in sorted(self.place.iterdir())} | dict(parts or {})
+        names = sorted(paths)
+        made = {name: sha256(paths[name]) for name in names}
         for name in names:
-            self.path(name).chmod(0o600)
+            paths[name].chmod(0o600)
         with uninterrupted():
             # Once more: the run may have taken hours.
             self._refuse_other_folders()
@@ -120,10 +126,11 @@ class Staging:
             begun = {"complete": False, "outputs": outputs, "earlier": before}
             self._place_manifest({**manifest, **begun})
             for name in names:
-                self.path(name).replace(self.into / name)
+                with _folder_of(self.into, name) as folder:
+                    paths[name].replace(folder / Path(name).name)
             for name in before:
                 if name not in outputs:
-                    (self.into / name).unlink(missing_ok=True)
+                    _remove(self.into, name)
             self._place_manifest({**manifest, "complete": True, "outputs": outputs})
 
     def _refuse_other_folders(self) -> None:
@@ -140,6 +147,30 @@ class Staging:
     def _place_manifest(self, manifest: Mapping[str, Any]) -> None:
         self.write_json(MANIFEST, {"format": _FORMAT, **manifest})
         self.path(MANIFEST).replace(self.into / MANIFEST)
+
+
+@contextmanager
+def _folder_of(into: Path, name: str) -> Iterator[Path]:
+    """Yield the folder of a file within that of the results, made where it is not there."""
+    above = into / Path(name).parent
+    if above == into:
+        yield into
+        return
+    with contextlib.suppress(FileExistsError):
+        above.mkdir(mode=0o700)
+    with _opened(above) as folder:
+        yield folder
+
+
+def _remove(into: Path, name: str) -> None:
+    """Remove a file, and its folder within that of the results once nothing is in it."""
+    if not os.path.lexists(into / name):
+        return
+    with _folder_of(into, name) as folder:
+        (folder / Path(name).name).unlink(missing_ok=True)
+    if "/" in name:
+        with contextlib.suppress(OSError):
+            (into / name).parent.rmdir()
 
 
 @contextmanager
@@ -326,6 +357,11 @@ def _outputs(folder: Path) -> dict[str, list[str]]:
     return {n: d for n, d in found.items() if _OUTPUT.fullmatch(n) and n != MANIFEST}
 
 
+def parts_of(folder: Path) -> dict[str, list[str]]:
+    """Return the files in folders within that of the results, each with its digests."""
+    return {name: digests for name, digests in _outputs(folder).items() if "/" in name}
+
+
 def check_folder(
     folder: Path, names: Iterable[str], *, keep: bool = False, shown: Path | None = None
 ) -> None:
@@ -353,14 +389,20 @@ def check_folder(
         why = f"and its {MANIFEST} is damaged or not synrisk's"
     else:
         why = f"which its {MANIFEST} does not list among the files of an earlier run"
-    others = [name for name in names if name not in own and os.path.lexists(folder / name)]
+    folders = {str(Path(name).parent) for name in own if "/" in name}
+    others = [
+        name
+        for name in names
+        if name not in own and name not in folders and os.path.lexists(folder / name)
+    ]
+    others += _strangers(folder, sorted(folders), own)
     if others:
         raise FileError(
             f"The folder {shown} holds {listed(others)}, {why}. They might be somebody's, so "
             f"nothing is overwritten: {_WHAT_TO_DO}"
         )
     replaced = [name for name in own if not keep or name in names]
-    changed = [name for name in replaced if _is_changed(folder / name, own[name])]
+    changed = [name for name in replaced if _is_changed(folder, name, own[name])]
     if changed:
         raise FileError(
             f"The folder {shown} holds {listed(changed)}, changed since synrisk wrote them. They "
@@ -368,9 +410,22 @@ def check_folder(
         )
 
 
-def _is_changed(path: Path, digests: Iterable[str]) -> bool:
+def _strangers(folder: Path, folders: Iterable[str], own: Mapping[str, Any]) -> list[str]:
+    """Return what is in folders of parts and is none of these: it would pass for one."""
+    found = []
+    for name in folders:
+        with contextlib.suppress(OSError):
+            inside = [f"{name}/{path.name}" for path in sorted((folder / name).iterdir())]
+            found += [one for one in inside if one not in own]
+    return found
+
+
+def _is_changed(folder: Path, name: str, digests: Iterable[str]) -> bool:
     """Tell whether a file is there and is not what one of the digests is of."""
+    path = folder / name
     try:
+        if path.parent != folder and path.parent.is_symlink():  # it would lead elsewhere
+            return True
         if not stat.S_ISREG(path.lstat().st_mode):  # a link would lead elsewhere
             return True
         return sha256(path) not in digests
@@ -385,7 +440,11 @@ def refuse_own_inputs(folder: Path, names: Iterable[str], inputs: Iterable[Path]
     results = folder.resolve()
     replaced = {results / name for name in (*names, *_outputs(folder))}
     # A link that is read is not replaced, but what it leads to may be.
-    own = [p.name for p in inputs if {p.resolve(), p.parent.resolve() / p.name} & replaced]
+    own = [
+        path.name
+        for path in inputs
+        if {path.resolve(), path.parent.resolve() / path.name, *path.resolve().parents} & replaced
+    ]
     if own:
         raise FileError(
             f"The study reads {listed(own)} from the folder that it writes, and would replace it. "

@@ -19,6 +19,7 @@ import pandas as pd
 
 from synrisk.assessment.attribute_result import AttributeRisk, ReportKind
 from synrisk.assessment.attribute_risk import attribute_risk
+from synrisk.assessment.parted_result import PartedRisk
 from synrisk.base.errors import (
     DisclosureError,
     FileError,
@@ -26,6 +27,7 @@ from synrisk.base.errors import (
     SynriskError,
     SyntheticDataError,
     counted,
+    listed,
 )
 from synrisk.base.progress import steps
 from synrisk.base.seeds import checked_seed
@@ -34,6 +36,9 @@ from synrisk.data.csv_dialects import FileWarning
 from synrisk.data.frames import read_table
 from synrisk.data.households import load_households
 from synrisk.data.output_files import sha256
+from synrisk.data.parquet_folders import parquet_files
+from synrisk.data.part_files import CONTENTS, KEPT, PartsWarning, tell_anew
+from synrisk.data.partitions import folder_digest, partitions
 from synrisk.data.schema import check_types, require_columns, text_columns
 from synrisk.data.toml import Section
 from synrisk.models.plan import Regression
@@ -43,6 +48,7 @@ from synrisk.study.folder import (
     Staging,
     about_mode,
     check_folder,
+    json_text,
     read_manifest,
     refuse_own_inputs,
     writing,
@@ -57,6 +63,7 @@ from synrisk.study.further_risks import (
     page_names,
     plain_numbers,
 )
+from synrisk.study.unfinished import RISK_PARTS, Unfinished, dataset_name, notes_name
 from synrisk.synthesis.confidential import Confidential
 from synrisk.synthesis.datasets import SynthesisWarning
 from synrisk.synthesis.synthesizer import Synthesizer, fit
@@ -68,7 +75,7 @@ from synrisk.verdict.verdict import Verdict
 RISK, RECORDS, SUMMARY, UTILITY = "risk.nc", "records.csv", "summary.json", "utility.json"
 REPORTS = {"sharing": "report.html", "inside": "report-inside.html"}  # each with .json beside
 _WHAT = "The confidential data"
-_TOLD = (SynthesisWarning, FileWarning)  # warnings that a run tells as notes
+_TOLD = (SynthesisWarning, FileWarning, PartsWarning)  # warnings that a run tells as notes
 _VERSIONS = ("synrisk", "numpy", "numba", "pandas", "scipy")
 
 
@@ -115,7 +122,13 @@ class Done:
         return (*own, *(one.verdict for one in self.further))
 
 
-def run(study: Study, *, seeds: Mapping[str, int] | None = None, progress: bool = False) -> Done:
+def run(
+    study: Study,
+    *,
+    seeds: Mapping[str, int] | None = None,
+    progress: bool = False,
+    resume: bool = False,
+) -> Done:
     """Run a study and write its folder.
 
     Parameters
@@ -126,8 +139,11 @@ def run(study: Study, *, seeds: Mapping[str, int] | None = None, progress: bool 
         Those of an earlier run, of `seeds_of`; None takes the study's, or draws a secret one.
     progress
         Whether to show what is being done, if standard error is a terminal.
+    resume
+        Whether to go on where an earlier run of data in parts ended, with its seeds.
     """
-    seeds = _seeds(study) if seeds is None else seeds
+    if resume:
+        _refuse_to_resume(study, seeds)
     files, names = _files(study), _names(study)
     attempt((study.top, "output"), refuse_own_inputs, study.output, names, files)
     attempt((study.top, "output"), check_folder, study.output, names)
@@ -139,18 +155,20 @@ def run(study: Study, *, seeds: Mapping[str, int] | None = None, progress: bool 
         attempt((study.top, "engine"), workers, study.executor).shared() as team,
     ):
         with show("Reading the confidential data"):
-            frame = _read_data(study)
-            _check_models(study, frame)
-            _check_analyses(study, frame)
-            check_further(study, frame, _WHAT)
+            data = _read_data(study)
+        parts, gone_on = None, list[str]()
+        if study.in_parts:
+            parts = Unfinished(staging.into, study.output, 0 if study.files else study.m)
+            seeds, gone_on = _begin_parts(study, parts, seeds, inputs, resume=resume)
+        seeds = _seeds(study) if seeds is None else seeds
         with show("Fitting the models" if study.draws is None else "Reading the draws"):
-            synthesizer = _synthesizer(study, frame, seeds["fit"], team)
+            synthesizer = _synthesizer(study, data, seeds["fit"], team)
             _write_draws(synthesizer, study, staging)
         with show("Synthesizing" if study.files is None else "Reading the synthetic data"):
-            release = _release(study, synthesizer, seeds["synthesis"], team)
+            release = _release(study, synthesizer, seeds["synthesis"], team, parts)
             synthetic = _write_release(release, study, staging)
         with show("Evaluating the risk"):
-            risk = _evaluate(study, synthesizer, release, team, progress=progress)
+            risk = _evaluate(study, synthesizer, release, team, parts, progress=progress)
         measured = None
         if study.utility is not None:
             with show("Measuring the utility"):
@@ -175,11 +193,106 @@ def run(study: Study, *, seeds: Mapping[str, int] | None = None, progress: bool 
                 measured,
                 further,
             )
-        staging.commit(_manifest(study, staging, seeds, inputs, synthetic))
-    notes = (*_about_place(study), *said)
+        manifest = _manifest(study, seeds, inputs, synthetic)
+        if parts is None:
+            staging.commit(manifest)
+        else:
+            staging.commit(manifest, parts.files())
+            parts.remove()
+    if parts is not None and isinstance(risk, PartedRisk):
+        risk = risk.moved_to(study.output / RISK_PARTS)
+        if resume:
+            gone_on.insert(0, _about_kept([*parts.states, *risk.states]))
+    notes = (*_about_place(study), *gone_on, *said)
     return Done(
         study.output, study.title, risk, verdict, study.kinds, notes, measured, tuple(further)
     )
+
+
+def _refuse_to_resume(study: Study, seeds: Mapping[str, int] | None) -> None:
+    if not study.in_parts:
+        raise OptionError(
+            "--resume is for data that are read in parts: [data] file names a folder of Parquet "
+            "files. This study's are in memory, and are evaluated in one go: leave --resume out. "
+            "--seed-from gives the same synthetic data again."
+        )
+    if seeds is not None:
+        raise OptionError("--resume takes the seed of the earlier run: leave --seed-from out.")
+
+
+def _begin_parts(
+    study: Study,
+    parts: Unfinished,
+    seeds: Mapping[str, int] | None,
+    inputs: Mapping[str, str],
+    *,
+    resume: bool,
+) -> tuple[Mapping[str, int], list[str]]:
+    """Make a place for parts, or go on with an earlier run's; return the seeds, and what to say."""
+    notes = []
+    earlier = parts.earlier() if resume else None
+    if resume and earlier is None:
+        raise FileError(
+            f"--resume: there is no earlier run in {study.output} to go on with. Leave it out."
+        )
+    if seeds is None:
+        seeds = _seeds(study)
+    if earlier is not None:
+        seeds = _seeds_of_both(study, earlier["seeds"])
+        notes += _changes(study, earlier, inputs)
+    begun = {
+        "seeds": seeds,
+        "inputs": inputs,
+        "versions": versions(),
+        "settings": study.top.values,
+    }
+    if parts.begin(begun, resume=resume):
+        notes.append(
+            "An earlier run had not ended. This one began anew, and removed what it had made; "
+            "--resume goes on instead."
+        )
+    return seeds, notes
+
+
+def _about_kept(states: Sequence[str]) -> str:
+    """Say how much of an earlier run was gone on with."""
+    return (
+        f"Of the {counted(len(states), 'part')} of datasets and risk {states.count(KEPT):,} were "
+        "kept as an earlier run left them."
+    )
+
+
+def _seeds_of_both(study: Study, earlier: Mapping[str, int]) -> dict[str, int]:
+    """Return the study's own seeds, and of an earlier run those that it does not have."""
+    fit_seed = earlier["fit"] if study.seed is None else study.seed
+    synthesis = earlier["synthesis"] if study.seed is None else study.seed
+    if study.synthesis_seed is not None:
+        synthesis = study.synthesis_seed
+    return {"fit": fit_seed, "synthesis": synthesis}
+
+
+def _changes(study: Study, earlier: Mapping[str, Any], inputs: Mapping[str, str]) -> list[str]:
+    """Say what has changed since an earlier run began: by names alone."""
+    own = study.path.name
+    before, notes = earlier.get("inputs"), []
+    if isinstance(before, dict):
+        files = [n for n in sorted({*before, *inputs}) if before.get(n) != inputs.get(n)]
+        files = [name for name in files if name != own]
+        if files:
+            notes.append(f"Changed, come or gone since the earlier run: {listed(files)}.")
+    before = earlier.get("settings")
+    if isinstance(before, dict):
+        now = json.loads(json_text(study.top.values))
+        then = json.loads(json_text(before))
+        keys = [key for key in {**then, **now} if then.get(key) != now.get(key)]
+        if keys:
+            notes.append(f"Other settings than in the earlier run: {listed(keys)}.")
+    before = earlier.get("versions")
+    if isinstance(before, dict):
+        others = [name for name, number in versions().items() if before.get(name) != number]
+        if others:
+            notes.append(f"Other versions than in the earlier run: {listed(others)}.")
+    return notes
 
 
 def _about_place(study: Study) -> list[str]:
@@ -276,6 +389,11 @@ def _whole_manifest(folder: Path) -> dict[str, Any]:
         raise FileError(f"{folder} was not written by synrisk run: it has no manifest of one.")
     if not manifest.get("complete"):
         raise FileError(f"The last run into {folder} was stopped while it moved its files; rerun.")
+    if f"{RISK_PARTS}/{CONTENTS}" in manifest["outputs"]:
+        raise FileError(
+            f"The risk in {folder} lies in parts. Change the study, and run it with --resume: its "
+            "reports are made anew, and parts that fit are not evaluated again."
+        )
     if not (folder / RISK).is_file() or sha256(folder / RISK) != manifest["outputs"].get(RISK):
         raise FileError(f"{folder / RISK} is not the file that synrisk run wrote; run it again.")
     return manifest
@@ -349,6 +467,7 @@ def _files(study: Study) -> list[Path]:
     files = [study.path, *(study.draws or ()), *(study.files or ())]
     if isinstance(study.data, Path):
         files.append(study.data)
+    files = [own for file in files for own in (parquet_files(file) if file.is_dir() else [file])]
     policies = study.top.section("criteria").values.get("file")
     if policies is not None:
         files.append(study.path.parent / policies)
@@ -358,13 +477,17 @@ def _files(study: Study) -> list[Path]:
 
 
 def _names(study: Study) -> list[str]:
-    names = [RISK, RECORDS, SUMMARY]
+    names = [RISK_PARTS, SUMMARY] if study.in_parts else [RISK, RECORDS, SUMMARY]
     if study.utility is not None:
         names.append(UTILITY)
     names += [name for kind in study.kinds for name in report_names(kind)]
     names += further_names(study)
     if study.files is None:
-        names += [_synthetic_name(study, number) for number in range(1, study.m + 1)]
+        numbers = range(1, study.m + 1)
+        if study.in_parts:
+            names += [name(number) for number in numbers for name in (dataset_name, notes_name)]
+        else:
+            names += [_synthetic_name(study, number) for number in numbers]
     if study.draws is None:
         names += [_draws_name(k, r.response) for k, r in enumerate(study.regressions, 1)]
     return names
@@ -385,7 +508,24 @@ def _draws_name(number: int, variable: str) -> str:
     return f"draws{number}_{plain}.csv"
 
 
-def _read_data(study: Study) -> pd.DataFrame:
+def _read_data(study: Study) -> pd.DataFrame | Path:
+    """Return the confidential data, or the folder of their parts; columns are checked."""
+    if not study.in_parts:
+        frame = _read_frame(study)
+        _check_models(study, frame)
+        _check_analyses(study, frame)
+        check_further(study, frame, _WHAT)
+        return frame
+    folder = cast("Path", study.data)
+    table = attempt((study.top.section("data"), "file"), partitions, folder, _WHAT)
+    for model, regression in zip(study.top.sections("model"), study.regressions, strict=True):
+        attempt((model, "formula"), table.require, _columns(regression))
+        if regression.weights is not None:
+            attempt((model, "weights"), table.require, [regression.weights])
+    return folder
+
+
+def _read_frame(study: Study) -> pd.DataFrame:
     section = study.top.section("data")
     if isinstance(study.data, Path):
         text = attempt((section, "types"), text_columns, study.types)
@@ -460,7 +600,7 @@ def _columns(regression: Regression) -> tuple[str, ...]:
     return (regression.response, *regression.parsed.predictors)
 
 
-def _synthesizer(study: Study, frame: pd.DataFrame, seed: int, team: Workers) -> Synthesizer:
+def _synthesizer(study: Study, data: pd.DataFrame | Path, seed: int, team: Workers) -> Synthesizer:
     """Fit the plan or take its draws; where that fails, say for which model."""
     models = study.top.sections("model")
     every = range(len(models))
@@ -471,15 +611,15 @@ def _synthesizer(study: Study, frame: pd.DataFrame, seed: int, team: Workers) ->
             "types": study.types,
             "id": study.id,
             "missing": study.missing,
-            "release": study.release,
+            "release": None if study.in_parts else study.release,
         }
         if study.draws is None:
-            return fit(regressions, frame, seed=seed, executor=team, **study.fit, **options)
+            return fit(regressions, data, seed=seed, executor=team, **study.fit, **options)
         draws = [study.draws[k] for k in chosen]
         rename = {r.response: study.rename.get(r.response, {}) for r in regressions}
         if not any(rename.values()):
-            return Synthesizer.from_draws(regressions, frame, draws, **options)
-        return Synthesizer.from_draws(regressions, frame, draws, rename=rename, **options)
+            return Synthesizer.from_draws(regressions, data, draws, **options)
+        return Synthesizer.from_draws(regressions, data, draws, rename=rename, **options)
 
     try:
         return of(every)
@@ -500,17 +640,25 @@ def _write_draws(synthesizer: Synthesizer, study: Study, staging: Staging) -> No
             synthesizer.draws(name).to_csv(file, index=False, mode="wb")
 
 
-def _release(study: Study, synthesizer: Synthesizer, seed: int, team: Workers) -> list[Any]:
+def _release(
+    study: Study, synthesizer: Synthesizer, seed: int, team: Workers, parts: Unfinished | None
+) -> list[Any]:
     if study.files is not None:
         return list(study.files)
     section = study.top.section("synthesis" if "synthesis" in study.top.values else "data")
+    if parts is not None:
+        folders = parts.datasets()
+        states = attempt((section,), synthesizer.go_on_synthesizing, folders, seed, executor=team)
+        tell_anew(states, "Parts of the datasets")
+        parts.states.extend(states)
+        return [folder.path for folder in folders]
     return list(attempt((section,), synthesizer.synthesize, m=study.m, seed=seed, executor=team))
 
 
 def _write_release(release: Sequence[Any], study: Study, staging: Staging) -> list[Path]:
     """Write the synthetic data; return the files of the release."""
-    if study.files is not None:
-        return list(study.files)
+    if study.files is not None or study.in_parts:
+        return list(release)
     paths = []
     for number, dataset in enumerate(release, 1):
         name = _synthetic_name(study, number)
@@ -523,10 +671,12 @@ def _write_release(release: Sequence[Any], study: Study, staging: Staging) -> li
     return paths
 
 
-def _listed(path: Path, study: Study, staging: Staging) -> dict[str, str]:
+def _listed(path: Path, study: Study) -> dict[str, str]:
     """Return where a synthetic dataset is, seen from the folder, and its digest."""
-    here = path.name if path.parent == staging.place else os.path.relpath(path, study.output)
-    return {"file": Path(here).as_posix(), "sha256": sha256(path)}
+    is_made = study.files is None
+    here = path.name if is_made else os.path.relpath(path, study.output)
+    digest = folder_digest(path) if path.is_dir() else sha256(path)
+    return {"file": Path(here).as_posix(), "sha256": digest}
 
 
 def _evaluate(
@@ -534,12 +684,14 @@ def _evaluate(
     synthesizer: Synthesizer,
     release: Sequence[Any],
     team: Workers,
+    parts: Unfinished | None,
     *,
     progress: bool,
 ) -> AttributeRisk:
+    out = None if parts is None else parts.risk
     try:
         return attribute_risk(
-            synthesizer, list(release), executor=team, progress=progress, **study.risk
+            synthesizer, list(release), executor=team, progress=progress, out=out, **study.risk
         )
     except SynriskError as error:
         at = ("synthesis", "files") if isinstance(error, SyntheticDataError) else ("risk",)
@@ -574,6 +726,8 @@ def _measured(folder: Path, manifest: Mapping[str, Any]) -> Utility | None:
 def _write_results(
     study: Study, staging: Staging, risk: AttributeRisk, measured: Utility | None
 ) -> None:
+    if study.in_parts:
+        return  # they are in parts
     risk.save(staging.path(RISK))
     with staging.create(RECORDS) as file:
         risk.records.to_csv(file, index_label=study.id or "record", mode="wb")
@@ -583,7 +737,6 @@ def _write_results(
 
 def _manifest(
     study: Study,
-    staging: Staging,
     seeds: Mapping[str, int],
     inputs: Mapping[str, str],
     synthetic: Sequence[Path],
@@ -599,7 +752,7 @@ def _manifest(
         "seeds": seeds,
         "versions": versions(),
         "inputs": inputs,
-        "synthetic": [_listed(path, study, staging) for path in synthetic],
+        "synthetic": [_listed(path, study) for path in synthetic],
     }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -96,22 +97,52 @@ def synthesize_parts(
     executor: Executor,
 ) -> Iterator[pd.DataFrame]:
     """Yield one dataset of stored records in parts: the columns of the plan alone."""
-    parts, n_a_part = chunks(confidential.n_records), ROWS_A_PART // ROWS
+    every = rows_of_parts(confidential.n_records)
+    all_folded: Counter[str] = Counter()
+    for part, n_folded in draw_parts(confidential, models, number, seed, every, executor):
+        all_folded.update(n_folded)
+        yield part
+    check_all_folded(models, all_folded, confidential.n_records, number)
+
+
+def rows_of_parts(n_records: int) -> list[slice]:
+    """Return which records make each part of a dataset."""
+    return [
+        slice(first, min(first + ROWS_A_PART, n_records))
+        for first in range(0, n_records, ROWS_A_PART)
+    ]
+
+
+def draw_parts(
+    confidential: Confidential,
+    models: Sequence[VariableModel],
+    number: int,
+    seed: int,
+    parts: Sequence[slice],
+    executor: Executor,
+) -> Iterator[tuple[pd.DataFrame, dict[str, int]]]:
+    """Yield some parts of one dataset, with how many negative roots were drawn, by variable."""
+    every = chunks(confidential.n_records)
     task = _drawing(confidential, models, [number], seed)
-    n_folded = dict.fromkeys(confidential.plan.synthesized, 0)
-    for first in range(0, len(parts), n_a_part):
-        some = parts[first : first + n_a_part]
+    for rows in parts:
+        some = every[rows.start // ROWS : -(-rows.stop // ROWS)]
         drawn = list(executor.map(task, _blocks(confidential, some, [number])))
         columns = {
             name: np.concatenate([chunk.columns[name] for chunk in drawn])
             for name in confidential.plan.synthesized
         }
+        n_folded: Counter[str] = Counter()
         for chunk in drawn:
-            for name, n in chunk.n_folded.items():
-                n_folded[name] += n
-        yield _part(confidential, first * ROWS, columns)
+            n_folded.update(chunk.n_folded)
+        yield _part(confidential, rows.start, columns), dict(n_folded)
+
+
+def check_all_folded(
+    models: Sequence[VariableModel], n_folded: Mapping[str, int], n_rows: int, number: int
+) -> None:
+    """Warn or raise where negative roots were drawn in a dataset."""
     for model in models:
-        _check_folded(model, n_folded[model.response], confidential.n_records, number)
+        _check_folded(model, n_folded.get(model.response, 0), n_rows, number)
 
 
 def _drawing(

@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args, overload
 
@@ -14,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from synrisk.base.cache import Memory
+from synrisk.base.digests import digest
 from synrisk.base.errors import (
     DataError,
     DrawsError,
@@ -35,6 +37,7 @@ from synrisk.data.frames import TableLike, read_table
 from synrisk.data.netcdf import Contents, load, save
 from synrisk.data.output_files import as_path
 from synrisk.data.parquet_parts import cut, new_folder, write_parts
+from synrisk.data.part_files import PartFolder
 from synrisk.data.partitions import is_partitioned
 from synrisk.data.schema import (
     Columns,
@@ -52,6 +55,7 @@ from synrisk.models.plan import Plan, Regression
 from synrisk.models.posterior import Posterior, parameter_names
 from synrisk.models.priors import Conjugate, PriorSpec, check_prior
 from synrisk.synthesis.confidential import Confidential
+from synrisk.synthesis.dataset_parts import write_dataset
 from synrisk.synthesis.datasets import HeldBackWarning, synthesize, synthesize_parts
 from synrisk.synthesis.draws import bambi
 from synrisk.synthesis.draws.arviz import inference_table, is_inference
@@ -343,12 +347,8 @@ class Synthesizer:
                 "The confidential data were read in parts, and so are synthetic data written: name "
                 "a new folder, out='…'."
             )
-        team = workers(executor)
-        kept = (*self.released_as_is, ORDER) if self.released_as_is else ()
-        refuse_relations(self.confidential.sample, self.memory, kept)
-        start = checked_seed(seed)
-        if 0 <= start < MOST_TRIED:
-            self.memory.recall("chosen seeds", set[int]).add(start)
+        team, start = workers(executor), checked_seed(seed)
+        self._begin_synthesis(start)
         datasets: list[pd.DataFrame] | list[Path]
         with team.open() as opened:
             if out is None:
@@ -376,6 +376,49 @@ class Synthesizer:
             found.append(new_folder(folder / f"dataset-{number + 1}"))
             write_parts(found[-1], parts)
         return found
+
+    def go_on_synthesizing(
+        self, folders: Sequence[PartFolder], seed: int, *, executor: Any = None
+    ) -> list[str]:
+        """Write datasets of stored records, the parts that an earlier run has not left whole.
+
+        Parameters
+        ----------
+        folders
+            For each dataset, as `PartFolder`; they and their notes are taken for this run.
+        seed
+            As in `synthesize`.
+        executor
+            As in `attribute_risk`.
+
+        Returns
+        -------
+        list
+            How each part of each dataset is: "kept", "new", or why it was made anew.
+        """
+        self._begin_synthesis(seed)
+        with workers(executor).open() as opened:
+            return [
+                state
+                for number, folder in enumerate(folders)
+                for state in write_dataset(self, number, seed, folder, opened)
+            ]
+
+    def _begin_synthesis(self, seed: int) -> None:
+        """Raise where a released column tells synthesized ones; note a seed that can be tried."""
+        kept = (*self.released_as_is, ORDER) if self.released_as_is else ()
+        refuse_relations(self.confidential.sample, self.memory, kept)
+        if 0 <= seed < MOST_TRIED:
+            self.memory.recall("chosen seeds", set[int]).add(seed)
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of models and records, by which what was made from them is known again."""
+        models = [
+            (one.regression.formula, one.regression, one.posterior, one.record_weights, one.fit)
+            for one in self.models
+        ]
+        return digest(models, self.schema.to_json(), self.columns)
 
     @property
     def chosen_seeds(self) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import synrisk as sr
-from synrisk.assessment import evaluate_parts
+from synrisk.assessment import evaluate_parts, parted_result
 
 ROWS = 100  # as few as show something
 N = 3 * ROWS + 30
@@ -157,6 +157,101 @@ def test_files_are_their_owners_alone_and_other_folders_are_left(
         quietly(synthesizer, release, out=folder, **asked)
 
 
+@pytest.mark.parametrize("kind", ["inside", "sharing"])
+def test_a_report_says_what_that_of_the_table_in_memory_says(
+    kind, synthesizer, release, asked, whole, tmp_path, monkeypatch
+):
+    of_chunks(monkeypatch, 1)
+    parted = quietly(synthesizer, release, out=tmp_path / "risk", **asked)
+    said = []
+    for name, risk in (("parts", parted), ("whole", whole)):
+        path = tmp_path / f"{name}.html"
+        risk.report(path, kind=kind, synthetic=release, criteria=sr.Criteria(lift=100))
+        said.append(
+            (path.read_text(encoding="utf-8"), json.loads(path.with_suffix(".json").read_text()))
+        )
+    (page, facts), (expected_page, expected) = said
+    assert facts == expected
+    assert page == expected_page
+
+
+def test_sensitivity_is_that_of_the_table_in_memory(synthesizer, release, tmp_path, monkeypatch):
+    of_chunks(monkeypatch, 2)
+    asked = ASKED["release"] | FEW
+    parted = quietly(synthesizer, release, out=tmp_path / "risk", **asked)
+    expected = quietly(synthesizer, release, **asked).sensitivity()
+    pd.testing.assert_frame_equal(parted.sensitivity(), expected, check_exact=True)
+
+
+def drawn_by(plot, release):
+    """What every plot shows: lines, bars and words."""
+    for axes in (
+        plot.probability(),
+        *plot.marginals(),
+        plot.ranks(),
+        plot.ranks(of="Kids"),
+        *plot.differences(),
+        *plot.distributions(release),
+        plot.record(3)[0],
+        plot.against("Income"),
+        plot.against("Region", of="Kids", measure="lift"),
+        plot.by("Income", of="Urban"),
+        plot.error(),
+        plot.exceedance(),
+        plot.exceedance(measure="log_odds_range"),
+    ):
+        lines = [np.asarray(line.get_xydata()) for line in axes.lines]
+        bars = [(bar.get_x(), bar.get_height()) for bar in axes.patches if hasattr(bar, "get_x")]
+        words = [axes.get_title(loc="left"), axes.get_title(), axes.get_xlabel(), axes.get_ylabel()]
+        legend = axes.get_legend()
+        words += [] if legend is None else [text.get_text() for text in legend.get_texts()]
+        yield lines, bars, words
+
+
+def test_plots_are_those_of_the_table_in_memory(synthesizer, release, tmp_path, monkeypatch):
+    of_chunks(monkeypatch, 1)
+    asked = ASKED["paper"] | FEW
+    parted = quietly(synthesizer, release, out=tmp_path / "risk", **asked)
+    whole = quietly(synthesizer, release, **asked)
+    pairs = zip(drawn_by(parted.plot, release), drawn_by(whole.plot, release), strict=True)
+    for (lines, bars, words), (own_lines, own_bars, own_words) in pairs:
+        assert words == own_words
+        assert bars == own_bars
+        for line, own in zip(lines, own_lines, strict=True):
+            np.testing.assert_array_equal(line, own)
+
+
+def test_plots_of_many_records_say_that_they_show_a_sample(
+    synthesizer, release, tmp_path, monkeypatch
+):
+    of_chunks(monkeypatch, 1)
+    monkeypatch.setattr(parted_result, "sampling_step", lambda _: 7)
+    parted = quietly(synthesizer, release, out=tmp_path / "risk", **ASKED["paper"] | FEW)
+    records = parted.records
+    n_drawn = -(-N // 7)
+    sampled = f"n = {n_drawn} records, a sample of {N} evenly spread"
+    titles = {
+        name: " ".join(axes.get_title(loc=loc) for loc in ("left", "center", "right"))
+        for name, axes in (
+            ("probability", parted.plot.probability()),
+            ("against", parted.plot.against("Income")),
+            ("by", parted.plot.by("Income")),
+            ("error", parted.plot.error()),
+            ("ranks", parted.plot.ranks()),
+            ("exceedance", parted.plot.exceedance(of="joint")),
+        )
+    }
+    for name in ("probability", "against", "by", "error"):
+        assert sampled in titles[name], name
+    for name in ("ranks", "exceedance"):  # these are of all
+        assert f"n = {N} records" in titles[name]
+    points = parted.plot.against("Income").collections[0].get_offsets()
+    expected = np.stack([made()["Income"][::7], records["probability"][::7]], axis=1)
+    np.testing.assert_array_equal(points, expected)
+    thresholds, _ = parted.plot.exceedance(of="joint").lines[0].get_data()
+    assert thresholds.max() == records["probability"].max()
+
+
 @pytest.mark.parametrize(
     ("options", "why"),
     [
@@ -179,9 +274,7 @@ def test_a_result_in_parts_says_what_it_cannot_do(synthesizer, release, tmp_path
     for ask in (
         lambda: risk.marginal("Kids"),
         lambda: risk.considered("Kids"),
-        lambda: risk.plot.probability(),
         lambda: risk.save(tmp_path / "risk.nc"),
-        lambda: risk.report(tmp_path / "risk.html"),
         lambda: risk.to_dataset(),
     ):
         with pytest.raises(sr.OptionError, match="all records at once"):

@@ -372,8 +372,8 @@ def test_gains_are_shared_in_bands_of_a_release_that_passes():
         marginals = tuple(np.zeros_like(one) for one in risk._result.marginals)
         result = replace(risk._result, probability=after, marginals=marginals)
         found = replace(risk, _result=result)
-        assert gains_in_bands(found.measures, passing) == {"largest": largest, "above": above}
-        assert gains_in_bands(found.measures, found.verdict(sr.Criteria(gain=0.01))) == {}
+        assert gains_in_bands([found.measures], passing) == {"largest": largest, "above": above}
+        assert gains_in_bands([found.measures], found.verdict(sr.Criteria(gain=0.01))) == {}
 
 
 @pytest.mark.parametrize(
