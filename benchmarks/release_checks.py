@@ -64,7 +64,7 @@ def plans(prior: str) -> dict[str, list[sr.Regression]]:
 
 def checked(synthesizer: sr.Synthesizer, release: list[pd.DataFrame]) -> ReleaseChecks:
     """Return what the checks find, without the risk."""
-    return check_release(synthesizer, read_release(synthesizer, release), Serial())
+    return check_release(synthesizer, read_release(synthesizer.confidential, release), Serial())
 
 
 def closeness(
@@ -72,7 +72,7 @@ def closeness(
 ) -> tuple[Closeness, ...]:
     """Return what is found of a release beside its records."""
     return all_together(
-        task() for task in comparisons(synthesizer, read_release(synthesizer, release))
+        task() for task in comparisons(synthesizer, read_release(synthesizer.confidential, release))
     )
 
 

@@ -34,7 +34,7 @@ def fitted(n, seed=0, plan=PLAN, make=two_columns):
 
 
 def closeness(synthesizer, release):
-    tasks = comparisons(synthesizer, read_release(synthesizer, release))
+    tasks = comparisons(synthesizer, read_release(synthesizer.confidential, release))
     return all_together(task() for task in tasks)
 
 
@@ -69,7 +69,9 @@ def test_nearness_of_honest_releases_is_uniform(n_columns):
     synthesizer = sr.fit(plan, data, seed=1, n_draws=100)
     space = Space.of(synthesizer)
     p = []
-    for number, dataset in enumerate(read_release(synthesizer, synthesizer.synthesize(10, seed=2))):
+    for number, dataset in enumerate(
+        read_release(synthesizer.confidential, synthesizer.synthesize(10, seed=2))
+    ):
         (near,) = space.nearness(synthesizer, dataset, number)
         p.append(near.p)
     # Rows' density bends: the share of small ones is right to a tenth, whose sd is 0.0007 and less.
@@ -91,7 +93,7 @@ def test_nearness_to_ones_own_record_is_uniform():
         sr.Regression("r ~ x"),
     ]
     synthesizer = sr.fit(plan, data, seed=1)
-    release = read_release(synthesizer, synthesizer.synthesize(10, seed=2))
+    release = read_release(synthesizer.confidential, synthesizer.synthesize(10, seed=2))
     found = [nearness_to_own(synthesizer, dataset, k) for k, dataset in enumerate(release)]
     for of_variable in zip(*found, strict=True):
         p = np.concatenate([near.p for near in of_variable])
@@ -106,7 +108,7 @@ def test_the_likeness_of_honest_releases_is_standard_normal_though_the_data_are_
     synthesizer = sr.fit(PLAN, data, seed=1)
     z = [
         likeness(synthesizer, one)
-        for one in read_release(synthesizer, synthesizer.synthesize(200, seed=2))
+        for one in read_release(synthesizer.confidential, synthesizer.synthesize(200, seed=2))
     ]
     assert abs(np.mean(z)) < 4 / np.sqrt(200)
     assert abs(np.std(z) - 1) < 4 / np.sqrt(400)
@@ -277,7 +279,7 @@ def test_cells_are_apart():
     synthesizer = sr.fit([sr.Regression("a ~ g"), sr.Regression("b ~ a")], data, seed=1)
     space = Space.of(synthesizer, in_cells=True)
     other = data.assign(g=np.repeat(["q", "p"], 200))  # everybody in the wrong cell
-    (near,) = space.nearness(synthesizer, read_release(synthesizer, [other])[0], 1)
+    (near,) = space.nearness(synthesizer, read_release(synthesizer.confidential, [other])[0], 1)
     assert (near.p < 1e-3).sum() <= 4  # of 400
     groups = np.repeat([1, 0], 200)
     assert (groups[near.row] == np.repeat([0, 1], 200)[near.position]).all()
@@ -377,7 +379,7 @@ def test_nearness_within_groups_of_honest_rows_is_uniform():
     for seed in range(5):
         synthesizer, _ = fitted(400, seed, plan, in_groups)
         release = [shuffled(one, seed) for one in synthesizer.synthesize(4, seed=seed)]
-        for number, dataset in enumerate(read_release(synthesizer, release)):
+        for number, dataset in enumerate(read_release(synthesizer.confidential, release)):
             parts = nearness_to_own(synthesizer, dataset, number)
             assert len(parts) == 6  # by place and by group: a, b and both
             found.append(parts[3:])
@@ -508,7 +510,7 @@ def test_equal_numbers_of_levels_are_no_rarer_than_is_said():
     p = []
     for seed, n in enumerate((60, 150, 400)):
         synthesizer, _ = fitted(n, seed, DISCRETE, of_regions)
-        release = read_release(synthesizer, synthesizer.synthesize(200, seed=seed))
+        release = read_release(synthesizer.confidential, synthesizer.synthesize(200, seed=seed))
         p += [found[1] for one in release if (found := coincidence(synthesizer, one)) is not None]
     assert np.mean(np.array(p) < 0.05) < 0.05 + 3 * 0.009
     assert min(p) > _LEVEL / 10

@@ -17,7 +17,7 @@ from synrisk.synthesis.release import read_release
 
 
 def checked(synthesizer, release):
-    return check_release(synthesizer, read_release(synthesizer, release), Serial())
+    return check_release(synthesizer, read_release(synthesizer.confidential, release), Serial())
 
 
 def alarms(synthesizer, release):

@@ -16,7 +16,7 @@ from synrisk.synthesis.release import read_release
 
 
 def checked(synthesizer, release):
-    return check_release(synthesizer, read_release(synthesizer, release), Serial())
+    return check_release(synthesizer, read_release(synthesizer.confidential, release), Serial())
 
 
 def sample(n, n_predictors, family, seed):
@@ -42,7 +42,7 @@ def test_residuals_of_honest_rows_have_nothing_in_common(family, prior, n, n_pre
         data, formula = sample(n, n_predictors, family, seed)
         regression = sr.Regression(formula, family, prior=prior)
         synthesizer = sr.fit(regression, data, seed=seed, n_draws=200)
-        release = read_release(synthesizer, synthesizer.synthesize(20, seed=seed))
+        release = read_release(synthesizer.confidential, synthesizer.synthesize(20, seed=seed))
         z += [row.z for row in compare_rows(synthesizer, release)[1]]
     z = np.array(z)
     # Of 200: the standard deviation's own is 0.05, the mean's 0.07.
@@ -85,7 +85,7 @@ def test_groups_of_honest_rows_have_nothing_in_common(kind):
     for seed in range(10):
         data = people_of_cells(120, seed)[["x", "region", GROUPED[kind].response]]
         synthesizer = sr.fit(GROUPED[kind], data, seed=seed, n_draws=200)
-        release = read_release(synthesizer, synthesizer.synthesize(20, seed=seed))
+        release = read_release(synthesizer.confidential, synthesizer.synthesize(20, seed=seed))
         found = compare_rows(synthesizer, release)[1]
         z += [row.z for row in found if row.n_groups < row.n_rows]
     assert len(z) == (800 if kind == "categorical" else 200)
@@ -103,7 +103,7 @@ def test_values_that_change_places_within_a_group_are_found(kind):
     mixed = data.sample(frac=1, random_state=1).sort_values(["x", "region"], kind="stable")
     name, groups = GROUPED[kind].response, ["x", "region"]
     mixed[name] = mixed.groupby(groups)[name].transform(lambda v: np.roll(v.to_numpy(), 1))
-    found = compare_rows(synthesizer, read_release(synthesizer, [mixed]))[1]
+    found = compare_rows(synthesizer, read_release(synthesizer.confidential, [mixed]))[1]
     grouped = [row for row in found if row.n_groups < row.n_rows]
     assert any(row.are_too_alike for row in grouped)
     assert any("with the same values of what is released" in str(row.failure) for row in grouped)
