@@ -342,18 +342,32 @@ def _repeated_values(synthesizer: Synthesizer, release: Sequence[Released]) -> l
             n_dropped = max(n_dropped, len(np.intersect1d(away, theirs)))
             place = np.minimum(np.searchsorted(theirs, values), n_rows - 1)
             equal = theirs[place] == values
-            hit[positions[equal & ~np.isin(values, _of_nobody(synthesizer, name))]] = True
+            hit[positions[equal & ~np.isin(values, of_nobody(synthesizer, name))]] = True
         if looked_at:
             n = len(hit) + synthesizer.confidential.n_dropped
             found = int(hit.sum()) + n_dropped
-            expected = len(looked_at) * n * n_rows * _BY_CHANCE
-            p = float(bdtrc(found - 1, n, min(expected / n, 1.0))) if found else 1.0
-            labels = labels_of(synthesizer, np.flatnonzero(hit)) if p < _LEVEL else ()
-            rows.append(Closeness("values", number, n, found, expected, p, _LEVEL, labels))
+            labels = partial(labels_of, synthesizer, np.flatnonzero(hit))
+            n_pairs = len(looked_at) * n * n_rows
+            rows.append(judged_repeats(number, n, found, n_pairs, labels))
     return rows
 
 
-def _of_nobody(synthesizer: Synthesizer, name: str) -> list[float]:
+def judged_repeats(
+    number: int,
+    n: int,
+    found: int,
+    n_pairs: float,
+    labels: Callable[[], tuple[int | str, ...]],
+) -> Closeness:
+    """Return whether so many of n records are repeated, of so many pairs of two numbers."""
+    expected = n_pairs * _BY_CHANCE
+    p = float(bdtrc(found - 1, n, min(expected / n, 1.0))) if found else 1.0
+    by_name = labels() if p < _LEVEL else ()
+    return Closeness("values", number, n, found, expected, p, _LEVEL, by_name)
+
+
+def of_nobody(synthesizer: Synthesizer, name: str) -> list[float]:
+    """Return numbers that tell of nobody: zero, declared bounds, and what stands for a gap."""
     variable = synthesizer.schema.variables[name]
     if not isinstance(variable, Numeric):
         return [0.0]
@@ -381,11 +395,20 @@ def _values_of_one(
 
 def _shapes(synthesizer: Synthesizer, release: Sequence[Released]) -> list[Closeness]:
     """Compare departures from normal errors, of each dataset and of all together."""
+    return judged_shapes(release, partial(likeness, synthesizer), partial(_simulated, synthesizer))
+
+
+def judged_shapes(
+    release: Sequence[Released],
+    likeness_of: Callable[[Released], float | None],
+    simulated: Simulated,
+) -> list[Closeness]:
+    """Return a row a dataset and one for all of them together, given what tells their likeness."""
     with np.errstate(over="ignore", invalid="ignore"):  # of numbers beyond squaring nothing is told
         found = {
             number: z
             for number, dataset in enumerate(release, 1)
-            if (z := likeness(synthesizer, dataset)) is not None and math.isfinite(z)
+            if (z := likeness_of(dataset)) is not None and math.isfinite(z)
         }
     if len(found) > 1:
         found[0] = sum(found.values()) / math.sqrt(len(found))
@@ -394,12 +417,8 @@ def _shapes(synthesizer: Synthesizer, release: Sequence[Released]) -> list[Close
         n_rows = int(release[number - 1].kept.sum())
         p = min(_NOT_NORMAL * float(ndtr(-z)), 1.0)
         if p < _LEVEL:
-            simulated = (likeness(synthesizer, one) for one in _simulated(synthesizer, n_rows))
-            p = max(
-                p,
-                _NOT_NORMAL
-                * _normal_tail(z, np.array([one for one in simulated if one is not None])),
-            )
+            by_chance = [one for one in map(likeness_of, simulated(n_rows)) if one is not None]
+            p = max(p, _NOT_NORMAL * _normal_tail(z, np.array(by_chance)))
         rows.append(Closeness("shape", number, n_rows, 0, 0.0, p, _LEVEL))
     return rows
 
@@ -409,23 +428,24 @@ def _tables(synthesizer: Synthesizer, release: Sequence[Released]) -> list[Close
     if all(model.regression.distribution.exact for model in synthesizer.models):
         return []
     simulated = _simulated(synthesizer, synthesizer.n_records)
-    return _by_dataset("tables", release, table_likeness(synthesizer, release, simulated))
+    return by_dataset("tables", release, table_likeness(synthesizer, release, simulated))
 
 
 def _totals(synthesizer: Synthesizer, release: Sequence[Released]) -> list[Closeness]:
     """Compare totals of each dataset with the confidential ones."""
     found = [coincidence(synthesizer, dataset) for dataset in release]
-    return _by_dataset("totals", release, [None if one is None else one[1] for one in found])
+    return by_dataset("totals", release, [None if one is None else one[1] for one in found])
 
 
 def _traces(synthesizer: Synthesizer, release: Sequence[Released]) -> list[Closeness]:
     """Look for what goes with confidential values beside the values of rows."""
-    return _by_dataset("traces", release, [trace(synthesizer, dataset) for dataset in release])
+    return by_dataset("traces", release, [trace(synthesizer, dataset) for dataset in release])
 
 
-def _by_dataset(
+def by_dataset(
     compared: Compared, release: Sequence[Released], found: Sequence[float | None]
 ) -> list[Closeness]:
+    """Return a row for each dataset of which a probability is known."""
     return [
         Closeness(compared, number, int(dataset.kept.sum()), 0, 0.0, p, _LEVEL)
         for number, (dataset, p) in enumerate(zip(release, found, strict=True), 1)

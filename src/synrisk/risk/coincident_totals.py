@@ -26,7 +26,7 @@ from synrisk.synthesis.release import Released
 from synrisk.synthesis.synthesizer import Synthesizer
 
 _DENSITY = 2.0 / math.sqrt(2.0 * math.pi)  # of a standard normal distance at 0, both sides
-_LEAST, _MOST_LEVELS = 5, 20  # rows of a group, and groups of a column
+_LEAST, FEW_LEVELS = 5, 20  # rows of a group, and groups of a column
 _ROUNDING = 1e-13  # relative, of a sum
 _LEAST_P = 1e-300
 _MODE = 1.2  # times a normal density is more than any number's probability, of few rows too
@@ -157,7 +157,7 @@ def nearest_total(
 def group_codes(synthesizer: Synthesizer, dataset: Released) -> dict[str, Codes]:
     """Return the columns that are kept, and have few levels."""
     codes = kept_codes(synthesizer, dataset)
-    return {name: of for name, of in codes.items() if of.records.max(initial=0) < _MOST_LEVELS}
+    return {name: of for name, of in codes.items() if of.records.max(initial=0) < FEW_LEVELS}
 
 
 def levels_of(
@@ -172,7 +172,7 @@ def levels_of(
         levels: NumericArray | None = family.all_values(synthesizer.schema.variables[name])
         if levels is None:
             levels = values(name)
-        if len(levels) <= _MOST_LEVELS:
+        if len(levels) <= FEW_LEVELS:
             found[name] = levels
     return found
 

@@ -304,7 +304,7 @@ def _one_of(whole: _Kind, single: Sequence[_Kind]) -> _Kind:
         return whole
     by_block = min(single, key=lambda one: one.p_larger)
     p, of_block = whole.p_larger, len(single) * by_block.p_larger
-    told = whole if p <= of_block else by_block
+    told = by_block if of_block < min(p, _LEVEL) else whole
     return replace(told, p_larger=min(2.0 * min(p, of_block), 1.0))
 
 

@@ -8,7 +8,7 @@ were learnt. One that was made of the records, however shuffled and blurred, doe
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from itertools import combinations
 from typing import TypeAlias
 
@@ -54,8 +54,8 @@ def mean_waves(parts: Iterable[_Part]) -> tuple[FloatArray, FloatArray] | None:
     return None if sums is None or not n else (sums[0] / n, sums[1] / n)
 
 
-def likeness_of(theirs: tuple[FloatArray, FloatArray], parts: Collection[_Part]) -> float | None:
-    """Return the same of rows in parts, which are gone over twice."""
+def likeness_of(theirs: tuple[FloatArray, FloatArray], parts: Iterable[_Part]) -> float | None:
+    """Return the same of rows in parts, over which is gone twice."""
     n_rows, gram, products = 0, np.zeros(()), np.zeros(())
     for number, part in enumerate(parts):
         rows = _waves(*part, number)

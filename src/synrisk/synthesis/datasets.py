@@ -96,20 +96,35 @@ def synthesize_parts(
     executor: Executor,
 ) -> Iterator[pd.DataFrame]:
     """Yield one dataset of stored records in parts: the columns of the plan alone."""
-    parts, n_a_part = chunks(confidential.n_records), ROWS_A_PART // ROWS
+    n_a_part = ROWS_A_PART // ROWS
+    first = 0
+    for columns in draw_parts(confidential, models, number, seed, executor, n_a_part):
+        yield _part(confidential, first, columns)
+        first += n_a_part * ROWS
+
+
+def draw_parts(
+    confidential: Confidential,
+    models: Sequence[VariableModel],
+    number: int,
+    seed: int,
+    executor: Executor,
+    n_a_part: int,
+) -> Iterator[Columns]:
+    """Yield the synthesized columns of one dataset, encoded, so many chunks at a time."""
+    parts = chunks(confidential.n_records)
     task = _drawing(confidential, models, [number], seed)
     n_folded = dict.fromkeys(confidential.plan.synthesized, 0)
     for first in range(0, len(parts), n_a_part):
         some = parts[first : first + n_a_part]
         drawn = list(executor.map(task, _blocks(confidential, some, [number])))
-        columns = {
-            name: np.concatenate([chunk.columns[name] for chunk in drawn])
-            for name in confidential.plan.synthesized
-        }
         for chunk in drawn:
             for name, n in chunk.n_folded.items():
                 n_folded[name] += n
-        yield _part(confidential, first * ROWS, columns)
+        yield {
+            name: np.concatenate([chunk.columns[name] for chunk in drawn])
+            for name in confidential.plan.synthesized
+        }
     for model in models:
         _check_folded(model, n_folded[model.response], confidential.n_records, number)
 
