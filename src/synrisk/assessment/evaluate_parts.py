@@ -34,12 +34,8 @@ from synrisk.risk.parted_evaluation import (
 )
 from synrisk.risk.question import widths
 from synrisk.risk.release_checks import ReleaseChecks, check_release
+from synrisk.risk.stored_checks import check_stored
 from synrisk.synthesis.release import fingerprint
-
-_UNCHECKED = (
-    "Whether the release came from these models, and whether its rows follow the records, was not "
-    "checked: the records are not in memory. Such a release cannot pass."
-)
 
 
 def refuse_for_parts(asked: Asked, records: Any) -> None:
@@ -96,7 +92,6 @@ def evaluate_parts(
         *note_on_joint(evaluation.template),
         *note_on_stacks(asked.draws, read.given_stacks, synthesizer.plan.synthesized),
         *(note_on_chains(synthesizer, read.given_stacks) if asked.with_errors else ()),
-        *((_UNCHECKED,) if asked.diagnostics and checks is None else ()),
     )
     risk = PartedRisk.of(
         folder.path,
@@ -191,13 +186,12 @@ def _table(evaluation: Evaluation, result: RiskArrays) -> Any:
     return pa.table({"record": pa.array([str(label) for label in record]), **columns})
 
 
-def _checks(asked: Asked, read: Read, team: Workers, progress: bool | None) -> ReleaseChecks | None:
-    """Check the release where all records are in memory; else nothing is known of it: None."""
+def _checks(asked: Asked, read: Read, team: Workers, progress: bool | None) -> ReleaseChecks:
+    """Check the release: at once where all records are in memory, else by blocks."""
     synthesizer = asked.synthesizer
-    if synthesizer.confidential.step > 1 or any(
-        len(one.sample.kept) < len(one.kept) for one in read.release
-    ):
-        return None
-    with bar(progress, "Checking the release", 1), team.open() as opened:
-        sampled = [dataset.sample for dataset in read.release]
-        return check_release(synthesizer.sample, sampled, opened, read.near)
+    with team.open() as opened:
+        if synthesizer.confidential.step > 1:
+            return check_stored(synthesizer, read.release, opened, read.near, progress=progress)
+        with bar(progress, "Checking the release", 1):
+            sampled = [dataset.sample for dataset in read.release]
+            return check_release(synthesizer.sample, sampled, opened, read.near)

@@ -24,7 +24,7 @@ from synrisk.audit.near_copies import (
 )
 from synrisk.base.arrays import BoolArray, FloatArray, IntArray
 from synrisk.base.seeds import stream
-from synrisk.risk.near_counts import Count, counts, hits_of
+from synrisk.risk.near_counts import Count, Tally, counts, hits_of
 from synrisk.risk.neighbours import (
     N_AROUND,
     Nearness,
@@ -510,7 +510,7 @@ def _counted(near: Nearness, among_people: Nearness, number: int) -> Compared:
             expected = max(expected, n_hits * one.n_compared / size)
         return p, expected
 
-    found = [(one, *judged(one)) for one in counts([[near]])]
+    found = [(one, *judged(one)) for one in counts([Tally.of([near])])]
     best, p, expected = min(found, key=lambda one: (one[1], -one[0].n_compared))
     return Compared("nearest", number, best.n_compared, best.found, expected, p)
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import contextlib
 import math
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal, TypeAlias
 
@@ -23,7 +23,7 @@ from synrisk.base.errors import SynriskError
 from synrisk.base.workers import Serial
 from synrisk.data.schema import Columns, Numeric
 from synrisk.risk.coincident_totals import coincidence
-from synrisk.risk.near_counts import Count, counts, found_by, hits_of
+from synrisk.risk.near_counts import Count, Tally, counts, found_by, found_in
 from synrisk.risk.nearest_rows import Space
 from synrisk.risk.neighbours import Nearness
 from synrisk.risk.own_records import nearness_to_own
@@ -145,8 +145,12 @@ class Closeness:
         )
 
 
-# Of a dataset and its number: one or several ways in which it is near the records.
-_Way: TypeAlias = Callable[[Released, int], Sequence[Nearness]]
+# Of a dataset and its number: how many records have a near row, by block of the table.
+Way: TypeAlias = Callable[[Released, int], Mapping[int, Tally]]
+# Of a number of rows: datasets of so many that the models draw; none where they cannot.
+Simulated: TypeAlias = Callable[[int], Sequence[Released]]
+# Of positions: the labels of the records.
+Labels: TypeAlias = Callable[[IntArray], tuple[int | str, ...]]
 
 
 def comparisons(
@@ -156,9 +160,14 @@ def comparisons(
 
     What they find is put together by `all_together`.
     """
+    simulated = partial(_simulated, synthesizer)
+    labels = partial(labels_of, synthesizer)
     return [
         partial(_repeated_values, synthesizer, release),
-        *(partial(_near, synthesizer, name, way, release) for name, way in _ways(synthesizer)),
+        *(
+            partial(too_near, name, way, release, simulated, labels)
+            for name, way in _ways(synthesizer)
+        ),
         partial(_shapes, synthesizer, release),
         partial(_totals, synthesizer, release),
         partial(_tables, synthesizer, release),
@@ -173,65 +182,113 @@ def all_together(found: Iterable[Sequence[Closeness]]) -> tuple[Closeness, ...]:
     return tuple(replace(row, tail=tail) for row in rows)
 
 
-def _ways(synthesizer: Synthesizer) -> list[tuple[Compared, _Way]]:
+def _ways(synthesizer: Synthesizer) -> list[tuple[Compared, Way]]:
     recall = synthesizer.memory.recall
     space = recall("space", lambda: Space.of(synthesizer))
     cells = recall("space of cells", lambda: Space.of(synthesizer, in_cells=True))
-    ways: list[tuple[Compared, _Way]] = []
+    ways: list[tuple[Compared, Way]] = []
     if space is not None:
-        ways.append(("nearest", partial(space.nearness, synthesizer)))
+        ways.append(("nearest", partial(_as_one_block, space.nearness, synthesizer)))
     if cells is not None:
-        ways.append(("within cells", partial(cells.nearness, synthesizer)))
-    ways.append(("own record", partial(nearness_to_own, synthesizer)))
+        ways.append(("within cells", partial(_as_one_block, cells.nearness, synthesizer)))
+    ways.append(("own record", partial(_as_one_block, nearness_to_own, synthesizer)))
     if space is not None:
-        ways.append(("moved", partial(space.moved, synthesizer)))
+        ways.append(("moved", partial(_as_one_block, space.moved, synthesizer)))
     return ways
 
 
-def _near(
-    synthesizer: Synthesizer, compared: Compared, way: _Way, release: Sequence[Released]
+def _as_one_block(
+    nearness: Callable[[Synthesizer, Released, int], Sequence[Nearness]],
+    synthesizer: Synthesizer,
+    dataset: Released,
+    number: int,
+) -> Mapping[int, Tally]:
+    """Return the tally of a table in memory, if rows can be compared."""
+    parts = nearness(synthesizer, dataset, number)
+    return {0: Tally.of(parts)} if parts else {}
+
+
+def too_near(
+    compared: Compared,
+    way: Way,
+    release: Sequence[Released],
+    simulated: Simulated,
+    labels: Labels,
 ) -> list[Closeness]:
-    """Return a row a dataset, and one for all of them together."""
+    """Return a row a dataset, and one for all of them together.
+
+    Of several blocks all together are looked at, and each by itself.
+    """
     near = [way(dataset, number) for number, dataset in enumerate(release, 1)]
     alone = [(number, [of]) for number, of in enumerate(near, 1) if of]
     groups = alone if len(alone) < 2 else [*alone, (0, [of for _, (of,) in alone])]
+    expected = _Expected(way, simulated)
     rows = []
     for number, group in groups:
-        all_counts = counts(group)
-        best = told = min(all_counts, key=lambda one: (one.p, -one.n_compared))
+        looks = _looks(group)
+        all_counts = [
+            (one, look) for look in looks for one in counts(_tallies_of(group, look), len(looks))
+        ]
+        best, where = told, whose = min(all_counts, key=lambda of: (of[0].p, -of[0].n_compared))
         p = best.p
         if p < _LEVEL:
             n_rows = [int(dataset.kept.sum()) for dataset in release]
             of_best = n_rows[number - 1] if number else max(n_rows)
-            p = max(p, _by_simulation(best, way, _simulated(synthesizer, of_best)))
+            p = max(p, expected.tail(best, where, of_best))
             # Where several speak against chance, the one that finds most beyond it tells who.
-            told = max((one for one in all_counts if one.p < _LEVEL), key=lambda one: one.excess)
-        labels = () if p >= _LEVEL else _labels(synthesizer, found_by(told, group))
+            told, whose = max(
+                (of for of in all_counts if of[0].p < _LEVEL), key=lambda of: of[0].excess
+            )
+        by_name = () if p >= _LEVEL else labels(found_by(told, _tallies_of(group, whose)))
         rows.append(
             Closeness(
-                compared, number, told.n_compared, told.found, told.expected, p, _LEVEL, labels
+                compared, number, told.n_compared, told.found, told.expected, p, _LEVEL, by_name
             )
         )
     return rows
 
 
-def _by_simulation(best: Count, way: _Way, simulated: Sequence[Released]) -> float:
-    """Return the probability of as many by what datasets of the models say; 0 if nothing else.
+# A block, or None for all of them.
+_Look: TypeAlias = int | None
 
-    Rows do not lie evenly about a record where they are few or follow a curve.
-    """
-    each, n = [], 0
-    for number, dataset in enumerate(simulated, 1):
-        parts = way(dataset, -number)
-        if len(parts) > best.part:
-            near = parts[best.part]
-            each.append(int(hits_of(near).below(best.threshold, best.most).sum()))
-            n += min(len(near.p), best.most)
-    hits = sum(each)
-    if not hits or bdtrc(hits - 1, n, best.threshold) > _CONTRADICTED:
-        return 0.0
-    as_many = sum(found >= best.found for found in each) / len(each)
-    return max(best.tail(hits / n), as_many)
+
+def _looks(group: Sequence[Mapping[int, Tally]]) -> list[_Look]:
+    """Return at which blocks is looked: all together, and of one dataset each."""
+    blocks = sorted(group[0]) if len(group) == 1 else []
+    return [None, *blocks] if len(blocks) > 1 else [None]
+
+
+def _tallies_of(group: Sequence[Mapping[int, Tally]], look: _Look) -> list[Tally]:
+    return [tally for of in group for block, tally in sorted(of.items()) if look in (None, block)]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Expected:
+    """How often records have a near row among datasets of the models, which are drawn once."""
+
+    way: Way
+    simulated: Simulated
+    found: dict[int, list[Mapping[int, Tally]]] = field(default_factory=dict)
+
+    def tail(self, best: Count, look: _Look, n_rows: int) -> float:
+        """Return the probability of as many by what datasets say; 0 if nothing else.
+
+        Rows do not lie evenly about a record where they are few or follow a curve.
+        """
+        if n_rows not in self.found:
+            datasets = self.simulated(n_rows)
+            self.found[n_rows] = [self.way(one, -k) for k, one in enumerate(datasets, 1)]
+        each, n = [], 0
+        for tallies in self.found[n_rows]:
+            found_of_one, n_of_one = found_in(best, _tallies_of([tallies], look))
+            if n_of_one:
+                each.append(found_of_one)
+                n += n_of_one
+        hits = sum(each)
+        if not hits or bdtrc(hits - 1, n, best.threshold) > _CONTRADICTED:
+            return 0.0
+        as_many = sum(found >= best.found for found in each) / len(each)
+        return max(best.tail(hits / n), as_many)
 
 
 def _simulated(synthesizer: Synthesizer, n_rows: int) -> Sequence[Released]:
@@ -285,18 +342,32 @@ def _repeated_values(synthesizer: Synthesizer, release: Sequence[Released]) -> l
             n_dropped = max(n_dropped, len(np.intersect1d(away, theirs)))
             place = np.minimum(np.searchsorted(theirs, values), n_rows - 1)
             equal = theirs[place] == values
-            hit[positions[equal & ~np.isin(values, _of_nobody(synthesizer, name))]] = True
+            hit[positions[equal & ~np.isin(values, of_nobody(synthesizer, name))]] = True
         if looked_at:
             n = len(hit) + synthesizer.confidential.n_dropped
             found = int(hit.sum()) + n_dropped
-            expected = len(looked_at) * n * n_rows * _BY_CHANCE
-            p = float(bdtrc(found - 1, n, min(expected / n, 1.0))) if found else 1.0
-            labels = _labels(synthesizer, np.flatnonzero(hit)) if p < _LEVEL else ()
-            rows.append(Closeness("values", number, n, found, expected, p, _LEVEL, labels))
+            labels = partial(labels_of, synthesizer, np.flatnonzero(hit))
+            n_pairs = len(looked_at) * n * n_rows
+            rows.append(judged_repeats(number, n, found, n_pairs, labels))
     return rows
 
 
-def _of_nobody(synthesizer: Synthesizer, name: str) -> list[float]:
+def judged_repeats(
+    number: int,
+    n: int,
+    found: int,
+    n_pairs: float,
+    labels: Callable[[], tuple[int | str, ...]],
+) -> Closeness:
+    """Return whether so many of n records are repeated, of so many pairs of two numbers."""
+    expected = n_pairs * _BY_CHANCE
+    p = float(bdtrc(found - 1, n, min(expected / n, 1.0))) if found else 1.0
+    by_name = labels() if p < _LEVEL else ()
+    return Closeness("values", number, n, found, expected, p, _LEVEL, by_name)
+
+
+def of_nobody(synthesizer: Synthesizer, name: str) -> list[float]:
+    """Return numbers that tell of nobody: zero, declared bounds, and what stands for a gap."""
     variable = synthesizer.schema.variables[name]
     if not isinstance(variable, Numeric):
         return [0.0]
@@ -324,11 +395,20 @@ def _values_of_one(
 
 def _shapes(synthesizer: Synthesizer, release: Sequence[Released]) -> list[Closeness]:
     """Compare departures from normal errors, of each dataset and of all together."""
+    return judged_shapes(release, partial(likeness, synthesizer), partial(_simulated, synthesizer))
+
+
+def judged_shapes(
+    release: Sequence[Released],
+    likeness_of: Callable[[Released], float | None],
+    simulated: Simulated,
+) -> list[Closeness]:
+    """Return a row a dataset and one for all of them together, given what tells their likeness."""
     with np.errstate(over="ignore", invalid="ignore"):  # of numbers beyond squaring nothing is told
         found = {
             number: z
             for number, dataset in enumerate(release, 1)
-            if (z := likeness(synthesizer, dataset)) is not None and math.isfinite(z)
+            if (z := likeness_of(dataset)) is not None and math.isfinite(z)
         }
     if len(found) > 1:
         found[0] = sum(found.values()) / math.sqrt(len(found))
@@ -337,12 +417,8 @@ def _shapes(synthesizer: Synthesizer, release: Sequence[Released]) -> list[Close
         n_rows = int(release[number - 1].kept.sum())
         p = min(_NOT_NORMAL * float(ndtr(-z)), 1.0)
         if p < _LEVEL:
-            simulated = (likeness(synthesizer, one) for one in _simulated(synthesizer, n_rows))
-            p = max(
-                p,
-                _NOT_NORMAL
-                * _normal_tail(z, np.array([one for one in simulated if one is not None])),
-            )
+            by_chance = [one for one in map(likeness_of, simulated(n_rows)) if one is not None]
+            p = max(p, _NOT_NORMAL * _normal_tail(z, np.array(by_chance)))
         rows.append(Closeness("shape", number, n_rows, 0, 0.0, p, _LEVEL))
     return rows
 
@@ -352,23 +428,24 @@ def _tables(synthesizer: Synthesizer, release: Sequence[Released]) -> list[Close
     if all(model.regression.distribution.exact for model in synthesizer.models):
         return []
     simulated = _simulated(synthesizer, synthesizer.n_records)
-    return _by_dataset("tables", release, table_likeness(synthesizer, release, simulated))
+    return by_dataset("tables", release, table_likeness(synthesizer, release, simulated))
 
 
 def _totals(synthesizer: Synthesizer, release: Sequence[Released]) -> list[Closeness]:
     """Compare totals of each dataset with the confidential ones."""
     found = [coincidence(synthesizer, dataset) for dataset in release]
-    return _by_dataset("totals", release, [None if one is None else one[1] for one in found])
+    return by_dataset("totals", release, [None if one is None else one[1] for one in found])
 
 
 def _traces(synthesizer: Synthesizer, release: Sequence[Released]) -> list[Closeness]:
     """Look for what goes with confidential values beside the values of rows."""
-    return _by_dataset("traces", release, [trace(synthesizer, dataset) for dataset in release])
+    return by_dataset("traces", release, [trace(synthesizer, dataset) for dataset in release])
 
 
-def _by_dataset(
+def by_dataset(
     compared: Compared, release: Sequence[Released], found: Sequence[float | None]
 ) -> list[Closeness]:
+    """Return a row for each dataset of which a probability is known."""
     return [
         Closeness(compared, number, int(dataset.kept.sum()), 0, 0.0, p, _LEVEL)
         for number, (dataset, p) in enumerate(zip(release, found, strict=True), 1)
@@ -387,6 +464,7 @@ def _normal_tail(z: float, simulated: FloatArray) -> float:
     return float(ndtr((mean - z) / sd))
 
 
-def _labels(synthesizer: Synthesizer, positions: IntArray) -> tuple[int | str, ...]:
+def labels_of(synthesizer: Synthesizer, positions: IntArray) -> tuple[int | str, ...]:
+    """Return the labels of records, each once."""
     labels = synthesizer.data.index[np.unique(positions)]
     return tuple(int(one) if isinstance(one, int | np.integer) else str(one) for one in labels)

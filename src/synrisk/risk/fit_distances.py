@@ -148,12 +148,13 @@ def _departure(
 ) -> Departure | None:
     """Return D² of a dataset; None where rows are too few, too odd or too coarse for it."""
     regression = model.regression
-    values = dataset.columns[regression.response]
-    if len(values) < len(model.posterior.names):
+    n_rows = len(dataset.columns[regression.response])
+    if n_rows < len(model.posterior.names):
         return None
     # Rounded on the scale of the response, and so coarsely that no rounded value is the model's.
-    step = stored_step(regression, synthesizer.data[regression.response].dtype)
-    if step and is_coarse(regression, model.posterior, values, step):
+    step = stored_step(regression, synthesizer.confidential.sample.data[regression.response].dtype)
+    values = dataset.sample.columns[regression.response]
+    if step and is_coarse(regression, model.posterior, values, step, n_rows):
         return None
     try:
         departure = synthesizer.refits.departure(model, dataset, executor)
@@ -185,6 +186,8 @@ class _Chance:
 
     def simulated(self, n: int) -> FloatArray:
         """Return D² of so many datasets; none where they cannot be drawn."""
+        if not n:
+            return np.empty(0)
         rng = stream(0, "release check", dataset=self.dataset, variable=self.variable)
         if self.departure.simulated is None:
             return rng.chisquare(self.departure.df, n)

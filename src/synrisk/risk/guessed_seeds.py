@@ -27,6 +27,7 @@ from synrisk.base.chunks import ROWS
 from synrisk.base.errors import DataError
 from synrisk.base.seeds import stream
 from synrisk.core.streams import OtherDrawsError, Streams
+from synrisk.data.column_store import pieces
 from synrisk.data.schema import Columns
 from synrisk.synthesis.fitted_model import Model, linear_predictors
 from synrisk.synthesis.release import Released
@@ -222,18 +223,10 @@ class _Begun:
 
 
 class _Near:
-    """Which of many numbers are within `same` of one of a few: most are ruled out by their bin.
-
-    Attributes
-    ----------
-    bits
-        The log to base 2 of twice the length of all that is near; subtracted from minus that of a
-        density, a bound of what such a number tells.
-    """
+    """Which of many numbers are within `same` of one of a few: most are ruled out by their bin."""
 
     def __init__(self, values: FloatArray, same: float) -> None:
         self.values, self.same = np.sort(values), same
-        self.bits = math.log2(4.0 * same * len(values))
         self.low = self.values[0] - same
         self.bin = max((self.values[-1] + same - self.low) / _BINS, 2.0 * same)
         self.is_near = np.zeros(_BINS + 1, dtype=bool)
@@ -259,8 +252,8 @@ class _Rows:
 
     Attributes
     ----------
-    values, low, high
-        Those released; on the model's scale the ends of what is taken for them.
+    column, values, some
+        What was released: all, the first chunk, and rows that are in memory.
     is_whole
         Whether all rows were looked at.
     """
@@ -269,15 +262,18 @@ class _Rows:
         self.synthesizer, self.model, self.dataset = synthesizer, model, dataset
         regression = model.regression
         self.family = regression.distribution
-        self.values = np.asarray(dataset.columns[model.response], dtype=np.float64)
+        self.column = dataset.columns[model.response]
+        self.values = np.asarray(self.column[:ROWS], dtype=np.float64)
+        self.some = np.asarray(dataset.sample.columns[model.response], dtype=np.float64)
         self.step = 0.0
         if self.family.is_continuous:
             # To the other side where that alone is in the support, hence twice.
-            stored = 2.0 * stored_step(regression, synthesizer.data[model.response].dtype)
-            self.step = stored or step_of(self.values)
+            dtype = synthesizer.confidential.sample.data[model.response].dtype
+            stored = 2.0 * stored_step(regression, dtype)
+            self.step = stored or step_of(self.some)
         sds = self.family.residual_sd(model.posterior.auxiliary)
         self.sigma = 0.0 if sds is None else float(np.exp(model.posterior.log_weights) @ sds)
-        in_place = len(self.values) if dataset.kept.all() else int(np.argmin(dataset.kept))
+        in_place = len(self.column) if dataset.kept.all() else int(np.argmin(dataset.kept))
         self.n_rows = min(in_place, synthesizer.n_records, ROWS)
         self.is_whole = False
 
@@ -292,8 +288,8 @@ class _Rows:
         """About what a row tells."""
         if self.family.is_continuous and not self.step:
             return _BITS + self.is_first
-        _, counts = np.unique(self.values, return_counts=True)
-        return float(-np.log2(np.sum((counts / len(self.values)) ** 2)))
+        _, counts = np.unique(self.some, return_counts=True)
+        return float(-np.log2(np.sum((counts / len(self.some)) ** 2)))
 
     def agreeing(self, number: int, seeds: SeedList, left: _Left) -> _Left:
         """Return the seeds that agree in this variable too."""
@@ -324,7 +320,7 @@ class _Rows:
                     return left
                 begun = begun.take(agree)
             done = rows.stop
-        self.is_whole = self.n_rows == len(self.values)
+        self.is_whole = self.n_rows == len(self.column)
         return left
 
     def _agreeing_at_first(self, number: int, seeds: SeedList, left: _Left) -> _Left:
@@ -362,7 +358,7 @@ class _Rows:
                 )
                 agree.append(k)
                 gained.append(self._bits(values, low, high, eta, auxiliary).sum())
-        self.is_whole = self.n_rows == len(self.values)
+        self.is_whole = self.n_rows == len(self.column)
         return left.keep(np.array(agree, dtype=np.int64), np.array(gained))
 
     def elsewhere(self, number: int, seeds: SeedList) -> float:
@@ -373,24 +369,35 @@ class _Rows:
         """
         if not self._is_exact or not self.is_first:
             return 0.0
-        near = _Near(self._ends(self.values)[0] + _NEAR * self.sigma, _SAME * self.sigma)
         n_rows = min(_ELSEWHERE, self.synthesizer.n_records)
         matrix = self._matrix(slice(0, n_rows))
         try:
             first, begun = self._first_records(number, seeds)
-            bits = np.zeros(len(seeds))
-            for drawn, told in first:
-                there = near.among(drawn)
-                bits[there] += np.maximum(told[there] - near.bits, 0.0)
+            bits = self._bits_elsewhere(first)
             left = np.flatnonzero(bits)
-            bits, begun = bits[left], begun.take(left)
-            for row in matrix[len(first) :]:
-                drawn, told = self._drawn_and_bits(row, begun)
-                there = near.among(drawn)
-                bits[there] += np.maximum(told[there] - near.bits, 0.0)
+            begun = begun.take(left)
+            others = [self._drawn_and_bits(row, begun) for row in matrix[len(first) :]]
+            bits = bits[left] + self._bits_elsewhere(others)
         except OtherDrawsError:
             return 0.0
         return float(np.max(bits - n_rows, initial=0.0))
+
+    def _bits_elsewhere(self, drawn: Sequence[tuple[FloatArray, FloatArray]]) -> FloatArray:
+        """Return by how many bits drawn values of some records are among all rows, by seed."""
+        if not drawn or not len(drawn[0][0]):
+            return np.zeros(())
+        there = np.zeros((len(drawn), len(drawn[0][0])), dtype=bool)
+        same = _SAME * self.sigma
+        told = math.log2(4.0 * same * len(self.column))  # of twice the length of what is near
+        for part in pieces(self.column):
+            values = np.asarray(part, dtype=np.float64)
+            near = _Near(self._ends(values)[0] + _NEAR * self.sigma, same)
+            for k, (numbers, _) in enumerate(drawn):
+                there[k, near.among(numbers)] = True
+        bits = np.zeros(there.shape[1])
+        for found, (_, of_density) in zip(there, drawn, strict=True):
+            bits[found] += np.maximum(of_density[found] - told, 0.0)
+        return bits
 
     @property
     def _is_exact(self) -> bool:

@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Sequence
+import operator
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import product
+from typing import TypeVar
 
 import numpy as np
 from scipy.special import bdtrc, ndtr, ndtri, stdtr
@@ -146,21 +150,84 @@ class Residuals:
         )
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Agreeing:
+    """How many rows agree with their records, in a table or a block of it: blocks add up.
+
+    Attributes
+    ----------
+    expected, variance
+        How many would, under each of some draws of the model, and its variance.
+    if_permuted
+        Mean and variance of how many would, over all orders of the rows.
+    """
+
+    n_rows: int
+    agree: int
+    expected: FloatArray
+    variance: FloatArray
+    if_permuted: tuple[float, float]
+
+    def __add__(self, other: Agreeing) -> Agreeing:
+        """Return that of the rows of both."""
+        (mean, variance), (of_other, variance_of_other) = self.if_permuted, other.if_permuted
+        return Agreeing(
+            self.n_rows + other.n_rows,
+            self.agree + other.agree,
+            self.expected + other.expected,
+            self.variance + other.variance,
+            (mean + of_other, variance + variance_of_other),
+        )
+
+    def judged(self, name: str, number: int) -> Agreement:
+        """Return it beside what chance would give."""
+        expected = float(np.mean(self.expected))
+        sd = float(np.sqrt(np.mean(self.variance) + np.var(self.expected)))
+        mean, variance = self.if_permuted
+        p_larger = max(
+            _normal_tail(self.agree, expected, sd),
+            _binomial_tail(self.agree, self.n_rows, expected),  # of few rows it is not normal
+            _normal_tail(self.agree, mean, math.sqrt(variance)),
+        )
+        return Agreement(name, number, self.n_rows, self.agree, expected, sd, p_larger)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LinkedRows:
+    """What rows of one dataset and the records that they stand for have in common.
+
+    Attributes
+    ----------
+    agreeing
+        By variable of levels or counts.
+    residuals
+        With the square root of the degrees of freedom of each.
+    """
+
+    agreeing: dict[str, Agreeing]
+    residuals: list[tuple[Residuals, float]]
+
+
 def compare_rows(
     synthesizer: Synthesizer, release: Sequence[Released]
 ) -> tuple[tuple[Agreement, ...], tuple[Residuals, ...]]:
     """Compare rows with the records that they stand for."""
+    return all_linked(
+        (number, [linked_rows(synthesizer, number, dataset, groups)])
+        for number, dataset in enumerate(release, 1)
+        for groups in groupings(synthesizer, dataset)
+    )
+
+
+def all_linked(
+    found: Iterable[tuple[int, Sequence[LinkedRows]]],
+) -> tuple[tuple[Agreement, ...], tuple[Residuals, ...]]:
+    """Return what was found of all datasets, by block, each judged as one of so many."""
     agreements: list[Agreement] = []
     residuals: list[Residuals] = []
-    for number, dataset in enumerate(release, 1):
-        for groups in groupings(synthesizer, dataset):
-            # Where few rows have a record of their own, only groups of them tell.
-            pairs = groups.pairs() if groups.name_most else None
-            for model in synthesizer.models:
-                family = model.regression.distribution
-                if pairs is not None and not family.is_continuous:
-                    agreements.append(_agreement(synthesizer, model, number, dataset, *pairs))
-                residuals += _residuals(synthesizer, model, number, dataset, groups)
+    for number, blocks in found:
+        agreements += _agreements(number, blocks)
+        residuals += _residuals_together(blocks)
     tail = _LEVEL / max(len(agreements) + len(residuals), 1)
     return (
         tuple(replace(agreement, tail=tail) for agreement in agreements),
@@ -168,26 +235,93 @@ def compare_rows(
     )
 
 
-def _agreement(
+def linked_rows(
+    synthesizer: Synthesizer, number: int, dataset: Released, groups: Groups
+) -> LinkedRows:
+    """Compare rows of a dataset, or of a block of it, with the records that they stand for."""
+    agreeing: dict[str, Agreeing] = {}
+    residuals: list[tuple[Residuals, float]] = []
+    # Where few rows have a record of their own, only groups of them tell.
+    pairs = groups.pairs() if groups.name_most else None
+    for model in synthesizer.models:
+        if pairs is not None and len(pairs[1]) and not model.regression.distribution.is_continuous:
+            agreeing[model.response] = _agreeing(synthesizer, model, dataset, *pairs)
+        residuals += _residuals(synthesizer, model, number, dataset, groups)
+    return LinkedRows(agreeing, residuals)
+
+
+def _agreements(number: int, blocks: Sequence[LinkedRows]) -> list[Agreement]:
+    """Return how many rows agree: in all blocks together, or in one of them."""
+    by_name: dict[str, list[Agreeing]] = {}
+    for block in blocks:
+        for name, one in block.agreeing.items():
+            by_name.setdefault(name, []).append(one)
+    found = []
+    for name, parts in by_name.items():
+        whole = reduce(operator.add, parts).judged(name, number)
+        single = [one.judged(name, number) for one in parts]
+        found.append(_one_of(whole, single))
+    return found
+
+
+def _residuals_together(blocks: Sequence[LinkedRows]) -> list[Residuals]:
+    """Return the correlations of all blocks together, or of one of them."""
+    by_kind: dict[tuple[str, str, int, int], list[tuple[Residuals, float]]] = {}
+    for block in blocks:
+        seen: Counter[tuple[str, str, int]] = Counter()
+        for one, root in block.residuals:
+            what = (one.variable, one.of_records, one.shift)
+            by_kind.setdefault((*what, seen[what]), []).append((one, root))
+            seen[what] += 1
+    found = []
+    for parts in by_kind.values():
+        single = [one for one, _ in parts]
+        found.append(_one_of(single[0] if len(parts) == 1 else _correlated(parts), single))
+    return found
+
+
+def _correlated(parts: Sequence[tuple[Residuals, float]]) -> Residuals:
+    """Return one correlation for all blocks: normal numbers weighted by the roots of their rows."""
+    one, roots = parts[0][0], np.array([root for _, root in parts])
+    z = float(roots @ np.array([of.z for of, _ in parts])) / float(np.sqrt(roots @ roots))
+    correlation = float(roots**2 @ np.array([of.correlation for of, _ in parts]))
+    return replace(
+        one,
+        n_rows=sum(of.n_rows for of, _ in parts),
+        n_groups=sum(of.n_groups for of, _ in parts),
+        correlation=correlation / float(roots @ roots),
+        z=z,
+        p_larger=float(2.0 * ndtr(-abs(z))),
+    )
+
+
+_Kind = TypeVar("_Kind", Agreement, Residuals)
+
+
+def _one_of(whole: _Kind, single: Sequence[_Kind]) -> _Kind:
+    """Return what tells most, of all blocks together and of each, as one of so many looks."""
+    if len(single) == 1:
+        return whole
+    by_block = min(single, key=lambda one: one.p_larger)
+    p, of_block = whole.p_larger, len(single) * by_block.p_larger
+    told = by_block if of_block < min(p, _LEVEL) else whole
+    return replace(told, p_larger=min(2.0 * min(p, of_block), 1.0))
+
+
+def _agreeing(
     synthesizer: Synthesizer,
     model: Model,
-    number: int,
     dataset: Released,
     records: IntArray,
     rows: IntArray,
-) -> Agreement:
+) -> Agreeing:
     """Count rows with the level or count of their record, beside what chance would give."""
     name = model.regression.response
     truth = synthesizer.columns[name][records]
     values = dataset.columns[name][rows]
-    expected, sd = _chance(synthesizer, model, dataset, truth.astype(np.float64), rows)
+    expected, variance = _chance(synthesizer, model, dataset, truth.astype(np.float64), rows)
     agree = int((values == truth).sum())
-    p_larger = max(
-        _normal_tail(agree, expected, sd),
-        _binomial_tail(agree, len(rows), expected),  # of few rows the count is not normal
-        _normal_tail(agree, *_if_permuted(values, truth)),
-    )
-    return Agreement(name, number, len(rows), agree, expected, sd, p_larger)
+    return Agreeing(len(rows), agree, expected, variance, _if_permuted(values, truth))
 
 
 def _normal_tail(found: float, expected: float, sd: float) -> float:
@@ -201,7 +335,7 @@ def _binomial_tail(agree: int, n_rows: int, expected: float) -> float:
 
 
 def _if_permuted(values: FloatArray, truth: FloatArray) -> tuple[float, float]:
-    """Return mean and standard deviation of how many agree, over all orders of the rows.
+    """Return mean and variance of how many agree, over all orders of the rows.
 
     Of n rows, a_k with the value k, and records, b_k with it: Σ a_k b_k/n, and the variance of a
     permuted sum, (Σ a b − Σ a b²/n − Σ a² b/n + (Σ a b/n)²)/(n − 1).
@@ -212,30 +346,72 @@ def _if_permuted(values: FloatArray, truth: FloatArray) -> tuple[float, float]:
     a, b = (np.bincount(part, minlength=n_values).astype(np.float64) for part in np.split(codes, 2))
     mean = float(a @ b) / n
     square = float(a @ b) - float(a @ (b * b)) / n - float((a * a) @ b) / n + mean**2
-    return mean, math.sqrt(max(square, 0.0) / max(n - 1, 1))
+    return mean, max(square, 0.0) / max(n - 1, 1)
 
 
 def _residuals(
     synthesizer: Synthesizer, model: Model, number: int, dataset: Released, groups: Groups
-) -> list[Residuals]:
+) -> list[tuple[Residuals, float]]:
     """Correlate the residuals of rows with those of their records, by linear predictor."""
-    name = model.response
-    design = synthesizer.refits.design(model, dataset)
-    own, weight = _standardised_residuals(model, design, dataset.columns[name])
-    rng = stream(0, "release check", dataset=number, variable=name)
+    own, columns = rows_in_groups(synthesizer, model, dataset, groups)
     shifts = (0, 1, -1) if groups.is_by_place else (0,)
+    theirs = {
+        (other.response, shift): groups.sums_of_records(
+            np.roll(residuals_of_records(synthesizer, other), -shift, axis=0)
+        )
+        for other, shift in product(synthesizer.models, shifts)
+    }
+    size = len(groups.rows), groups.n_groups
+    return correlations(model, number, own, columns, theirs, size)
+
+
+def rows_in_groups(
+    synthesizer: Synthesizer, model: Model, dataset: Released, groups: Groups
+) -> tuple[FloatArray, FloatArray]:
+    """Return sums of residuals and of what other parameters would change, ``(group, predictor)``.
+
+    The latter ``(group, predictor, column of the design)``.
+    """
+    design = synthesizer.refits.design(model, dataset)
+    own, weight = _standardised_residuals(model, design, dataset.columns[model.response])
+    changes = [groups.sums_of_rows(weight[:, [k]] * design) for k in range(own.shape[1])]
+    return groups.sums_of_rows(own), np.stack(changes, axis=1)
+
+
+def correlations(
+    model: Model,
+    number: int,
+    own: FloatArray,
+    columns: FloatArray,
+    theirs: Mapping[tuple[str, int], FloatArray],
+    size: tuple[int, int],
+) -> list[tuple[Residuals, float]]:
+    """Correlate sums of residuals of rows with those of records.
+
+    Parameters
+    ----------
+    model, number
+        Of the rows.
+    own, columns
+        As `rows_in_groups` returns them.
+    theirs
+        Of records, ``(group, predictor)``, by their variable and shift.
+    size
+        The numbers of rows and of groups.
+    """
+    name = model.response
+    rng = stream(0, "release check", dataset=number, variable=name)
     found = []
-    for other, shift in product(synthesizer.models, shifts):
-        theirs = np.roll(residuals_of_records(synthesizer, other), -shift, axis=0)
-        of_records = "" if other is model else other.response
-        for k, j in product(range(own.shape[1]), range(theirs.shape[1])):
-            columns = weight[:, [k]] * design
-            one = _correlation(model, own[:, k], theirs[:, j], columns, groups, rng)
+    for (other, shift), of_records in theirs.items():
+        told = "" if other == name else other
+        for k, j in product(range(own.shape[1]), range(of_records.shape[1])):
+            one = _correlation(model, own[:, k], of_records[:, j], columns[:, k], rng)
             if one is not None:
-                n_rows, n_groups = len(groups.rows), groups.n_groups
-                found.append(
-                    Residuals(name, number, n_rows, *one, _LEVEL, n_groups, of_records, shift)
+                (correlation, z, p), df, (n_rows, n_groups) = one[:3], one[3], size
+                residuals = Residuals(
+                    name, number, n_rows, correlation, z, p, _LEVEL, n_groups, told, shift
                 )
+                found.append((residuals, math.sqrt(df)))
     return found
 
 
@@ -261,31 +437,29 @@ def _correlation(
     own: FloatArray,
     theirs: FloatArray,
     columns: FloatArray,
-    groups: Groups,
     rng: np.random.Generator,
-) -> tuple[float, float, float] | None:
-    """Return a correlation, z and the probability of one as large; None of too few groups.
+) -> tuple[float, float, float, int] | None:
+    """Return a correlation, z, the probability of one as large, and degrees of freedom.
 
     Sums over the rows of a group, divided by the root of their number, have variance one whatever
     the number. What other parameters would change is taken out of rows and records: then they share
-    nothing under the model, and the correlation of normal residuals is Student's.
+    nothing under the model, and the correlation of normal residuals is Student's. None of too few
+    groups.
     """
     with np.errstate(all="ignore"):
-        by_group = groups.sums_of_rows(np.column_stack([own, columns]))
-        parts = by_group[:, 0], groups.sums_of_records(theirs)
-        known = np.isfinite(by_group).all(axis=1) & np.isfinite(parts[1])
-        columns = by_group[known, 1:]
+        known = np.isfinite(own) & np.isfinite(columns).all(axis=1) & np.isfinite(theirs)
+        columns = columns[known]
         gram = columns.T @ columns
         if not np.isfinite(gram).all():
             return None
         basis = whitening(gram)
         left = [
             part[known] - columns @ (basis @ (basis.T @ (columns.T @ part[known])))
-            for part in parts
+            for part in (own, theirs)
         ]
         size, whole = (
             math.sqrt(float(one @ one) * float(other @ other))
-            for one, other in (left, [part[known] for part in parts])
+            for one, other in (left, [part[known] for part in (own, theirs)])
         )
     df = int(known.sum()) - basis.shape[1] - 1
     # What is left of groups that the predictors tell apart is rounding.
@@ -299,7 +473,7 @@ def _correlation(
         z = math.copysign(float(ndtri(0.5 * p_larger)), correlation)
     if not model.regression.distribution.exact and p_larger < _LEVEL:
         p_larger = max(p_larger, _permuted_tail(left[0], left[1], rng))
-    return correlation, z, p_larger
+    return correlation, z, p_larger, df
 
 
 def _standardised_residuals(
@@ -349,8 +523,8 @@ def _permuted_tail(own: FloatArray, theirs: FloatArray, rng: np.random.Generator
 
 def _chance(
     synthesizer: Synthesizer, model: Model, dataset: Released, truth: FloatArray, rows: IntArray
-) -> tuple[float, float]:
-    """Return how many rows the model would give `truth`, and the standard deviation of that."""
+) -> tuple[FloatArray, FloatArray]:
+    """Return how many rows the model would give `truth` under some draws, and its variance."""
     regression, draws = model.regression, model.posterior
     log_density = regression.distribution.log_density
     matrix = synthesizer.refits.design(model, dataset)[rows]
@@ -366,4 +540,4 @@ def _chance(
             p = np.exp(log_density(y, eta, auxiliary))
         means.append(p.sum())
         variances.append((p * (1.0 - p)).sum())
-    return float(np.mean(means)), float(np.sqrt(np.mean(variances) + np.var(means)))
+    return np.array(means), np.array(variances)

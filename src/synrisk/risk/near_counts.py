@@ -62,35 +62,88 @@ class Count:
         return min(self.n_ways * tail, 1.0)
 
 
-def counts(group: Sequence[Sequence[Nearness]]) -> list[Count]:
-    """Count at every threshold, among all records and those that stand out, in every way."""
-    n_parts = min(map(len, group))
+@dataclass(frozen=True, eq=False, repr=False)
+class Tally:
+    """How many records have a near row, below every threshold: it adds up over blocks of records.
+
+    Attributes
+    ----------
+    n_records
+        How many were compared, by part.
+    found
+        ``(part, size, threshold)``: the sizes are those of `_OUTLYING`, and all.
+    n_compared
+        ``(part, size)``.
+    hits
+        By part, those with a near row, or the least probable of them.
+    """
+
+    n_records: IntArray
+    found: IntArray
+    n_compared: IntArray
+    hits: tuple[Hits, ...]
+
+    @classmethod
+    def of(
+        cls, parts: Sequence[Nearness], labels: IntArray | None = None, most: int | None = None
+    ) -> Tally:
+        """Count what was found in every way of looking.
+
+        `labels` are the positions of a block's records in the whole table; `most` is how many of
+        those with a near row are kept by name.
+        """
+        found, n_compared, all_hits = [], [], []
+        for near in parts:
+            hits = hits_of(near)
+            sizes = [min(size, len(near.p)) for size in _OUTLYING] + [len(near.p)]
+            p_of = [np.sort(hits.p[hits.place < size]) for size in sizes]
+            found.append([np.searchsorted(p, _THRESHOLDS) for p in p_of])
+            n_compared.append(sizes)
+            all_hits.append(hits.named(labels, most))
+        return cls(
+            np.array([len(near.p) for near in parts]),
+            np.array(found),
+            np.array(n_compared),
+            tuple(all_hits),
+        )
+
+
+def counts(tallies: Sequence[Tally], n_looks: int = 1) -> list[Count]:
+    """Count at every threshold, among all records and those that stand out, in every way.
+
+    Of several tallies together; `n_looks` is at how many such sums is looked.
+    """
+    n_parts = min(len(one.found) for one in tallies)
     found = []
     for part in range(n_parts):
-        near = [of[part] for of in group]
-        hits = [hits_of(one) for one in near]
-        n_records = max(len(one.p) for one in near)
+        n_records = max(int(one.n_records[part]) for one in tallies)
         sizes = [size for size in _OUTLYING if 2 * size <= n_records] + [n_records]
-        n_ways = n_parts * len(sizes) * len(_THRESHOLDS)
-        for size in sizes:
-            n = sum(min(size, len(one.p)) for one in near)
-            p = np.sort(np.concatenate([of.p[of.place < size] for of in hits]))
-            for threshold, n_found in zip(
-                _THRESHOLDS, np.searchsorted(p, _THRESHOLDS).tolist(), strict=True
-            ):
-                found.append(Count(part, threshold, size, n_ways, n_found, n))
+        n_ways = n_looks * n_parts * len(sizes) * len(_THRESHOLDS)
+        for place, size in enumerate(sizes):
+            row = place if place + 1 < len(sizes) else len(_OUTLYING)
+            n = sum(int(one.n_compared[part, row]) for one in tallies)
+            n_found = np.sum([one.found[part, row] for one in tallies], axis=0)
+            for threshold, n_below in zip(_THRESHOLDS, n_found.tolist(), strict=True):
+                found.append(Count(part, threshold, size, n_ways, n_below, n))
     return found
 
 
 class Hits(NamedTuple):
-    """Records with a near row: how improbable that is, and their place in the order."""
+    """Records with a near row: how improbable that is, their place in the order, their position."""
 
     p: FloatArray
     place: IntArray
+    position: IntArray
 
     def below(self, threshold: float, size: int) -> BoolArray:
         """Tell which are less probable than a threshold, among those that stand out most."""
         return (self.p < threshold) & (self.place < size)
+
+    def named(self, labels: IntArray | None, most: int | None) -> Hits:
+        """Return the first so many, which are the least probable, by their labels."""
+        position = self.position[:most]
+        own = position if labels is None else labels[position]
+        return Hits(self.p[:most], self.place[:most], own)
 
 
 def hits_of(near: Nearness) -> Hits:
@@ -98,14 +151,24 @@ def hits_of(near: Nearness) -> Hits:
     place = np.flatnonzero(near.p < _THRESHOLDS[-1])
     place = place[np.argsort(near.p[place], kind="stable")]
     _, first = np.unique(near.row[place], return_index=True)
-    place = place[first]
-    return Hits(near.p[place], place)
+    place = place[np.sort(first)]
+    return Hits(near.p[place], place, near.position[place])
 
 
-def found_by(best: Count, group: Sequence[Sequence[Nearness]]) -> IntArray:
+def found_by(best: Count, tallies: Sequence[Tally]) -> IntArray:
     """Return the positions of the records that were counted."""
-    positions = []
-    for near in (of[best.part] for of in group):
-        hits = hits_of(near)
-        positions.append(near.position[hits.place[hits.below(best.threshold, best.most)]])
-    return np.concatenate(positions)
+    hits = [one.hits[best.part] for one in tallies]
+    return np.concatenate([of.position[of.below(best.threshold, best.most)] for of in hits])
+
+
+def found_in(best: Count, tallies: Sequence[Tally]) -> tuple[int, int]:
+    """Return how many others were found in the same way, and among how many."""
+    n_found, n = 0, 0
+    for one in tallies:
+        if best.part >= len(one.found):
+            continue
+        sizes = (*_OUTLYING, None)
+        row = sizes.index(best.most) if best.most in _OUTLYING else len(_OUTLYING)
+        n_found += int(one.found[best.part, row, _THRESHOLDS.index(best.threshold)])
+        n += int(one.n_compared[best.part, row])
+    return n_found, n

@@ -7,8 +7,9 @@ the first is within the share t of the volume that the next one bounds with the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -44,6 +45,9 @@ class Space:
         The columns of the confidential data.
     positions
         Of the records, each point once, those first that are farthest from others.
+    between
+        Where records and rows are those of a slab alone: its number, and from which value to which
+        it goes.
     """
 
     regressions: tuple[Regression, ...]
@@ -52,10 +56,20 @@ class Space:
     spread: FloatArray
     records: Columns
     positions: IntArray
+    between: tuple[str, float, float] | None = None
 
     @classmethod
-    def of(cls, synthesizer: Synthesizer, *, in_cells: bool = False) -> Space | None:
-        """Return the space; None where no column is a number, or no cell holds enough."""
+    def of(
+        cls,
+        synthesizer: Synthesizer,
+        *,
+        in_cells: bool = False,
+        cells: Sequence[str] | None = None,
+    ) -> Space | None:
+        """Return the space; None where no column is a number, or no cell holds enough.
+
+        `cells` are the columns that make cells, where these are known.
+        """
         variables, columns = synthesizer.schema.variables, synthesizer.columns
         regressions = tuple(
             regression
@@ -63,11 +77,16 @@ class Space:
             if not isinstance(variables[regression.response], Factor)
             and np.ptp(columns[regression.response]) > 0
         )
-        cells = _cells_of(synthesizer) if in_cells else {}
+        if in_cells and cells is None:
+            cells = cell_columns(synthesizer)
         if not regressions or in_cells != bool(cells):
             return None
+        cells = cells or ()
         values = [columns[one.response].astype(np.float64) for one in regressions]
-        codes = [codes.astype(np.float64) for codes in cells.values()]
+        codes = [
+            common_codes(synthesizer.data[name], synthesizer.data[name])[0].astype(np.float64)
+            for name in cells
+        ]
         _, first = np.unique(np.column_stack([*values, *codes]), axis=0, return_index=True)
         start = np.zeros(len(regressions))
         space = cls(regressions, tuple(cells), start, start + 1.0, columns, first)
@@ -162,8 +181,80 @@ class Space:
         points, others = self._bent(own), self._bent(rows)
         white = whitening(others if len(rows) > 10 * others.shape[1] else points)
         near = neighbours(points @ white, others @ white, cells)
-        p = near.probability(white.shape[1])
+        p = near.probability(white.shape[1], self._faces(points, others))
         return [Nearness(p, at[near.row[:, 0]], positions)]
+
+    def _faces(self, points: FloatArray, others: FloatArray) -> FloatArray | None:
+        """Return how far points are from both ends of the slab, where that is measured.
+
+        Once points have variance one, two planes of a coordinate are as far from each other as in
+        its own standard deviations.
+        """
+        if self.between is None:
+            return None
+        name, *ends = self.between
+        axes = [k for k, one in enumerate(self.regressions) if one.response == name]
+        if not axes:
+            return None
+        whole = np.zeros((len(ends), len(self.regressions)))
+        whole[:, axes[0]] = ends
+        at = self._bent(whole)[:, axes[0]]
+        spread_of = others if len(others) > 10 * others.shape[1] else points
+        sd = float(spread_of[:, axes[0]].std(ddof=1))
+        away = np.abs(points[:, axes[0], None] - at) / (sd if sd > 0.0 else 1.0)
+        return np.where(np.isfinite(ends), away, np.inf)  # the outermost slabs go on for ever
+
+    def moved_over(
+        self, own: Places, rows: Places, parts: Iterable[tuple[int, Columns]], some: Columns
+    ) -> list[Nearness]:
+        """Return what `moved` does where rows are read in parts.
+
+        Parameters
+        ----------
+        own, rows
+            Mean and standard deviation of the middle four fifths of all records, and of all rows.
+        parts
+            The rows, each part with the number of its first row.
+        some
+            Rows by which the others' scatter is known.
+        """
+        chosen = np.sort(self.positions)
+        chosen = chosen[:: max(len(chosen) // _MOST_MOVED, 1)]
+        values = self._columns_of(self.records)[chosen]
+        with np.errstate(all="ignore"):
+            stretch = rows.width / own.width
+        there = rows.middle + (values - own.middle) * np.where(np.isfinite(stretch), stretch, 1.0)
+        white = whitening(self._bent(self._columns_of(some)))
+        points, near = self._bent(there) @ white, None
+        for first, columns in parts:
+            others = self._bent(self._spread_columns(columns, first)) @ white
+            found = neighbours(points, others)
+            found = found._replace(row=found.row + first)
+            near = found if near is None else near.and_of(found)
+        if near is None or near.distance.shape[1] < 2:
+            return []
+        return [Nearness(near.probability(white.shape[1]), near.row[:, 0], chosen)]
+
+    def _columns_of(self, columns: Columns) -> FloatArray:
+        return np.column_stack(
+            [columns[one.response].astype(np.float64) for one in self.regressions]
+        )
+
+    def _spread_columns(self, columns: Columns, first: int) -> FloatArray:
+        """Return rows' values, what was rounded spread out."""
+        found = []
+        for name in (one.response for one in self.regressions):
+            values = columns[name].astype(np.float64)
+            rng = stream(0, "ties", variable=name, chunk=first)
+            found.append(spread_out(values[:0], values, rng)[1])
+        return np.column_stack(found)
+
+
+class Places(NamedTuple):
+    """Where the values of columns lie, and how far apart."""
+
+    middle: FloatArray
+    width: FloatArray
 
 
 def _trimmed(values: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -184,22 +275,24 @@ def _codes(synthesizer: Synthesizer, dataset: Released) -> dict[str, Codes]:
     return {**levels, **kept_codes(synthesizer, dataset)}
 
 
-def _cells_of(synthesizer: Synthesizer) -> dict[str, IntArray]:
-    """Return the columns by which cells are made, those with few values first, as codes."""
+def cell_columns(synthesizer: Synthesizer, n_records: int | None = None) -> tuple[str, ...]:
+    """Return the columns by which cells are made, those with few values first.
+
+    `n_records` is how many there are, where the synthesizer has some of them.
+    """
     variables, data = synthesizer.schema.variables, synthesizer.data
-    codes = {
-        name: common_codes(data[name], data[name])[0]
+    n_values = {
+        name: int(common_codes(data[name], data[name])[0].max(initial=-1)) + 1
         for name in (*synthesizer.plan.synthesized, *synthesizer.released_as_is)
         if name not in synthesizer.plan.synthesized or isinstance(variables[name], Factor)
     }
-    n_values = {name: int(of.max(initial=-1)) + 1 for name, of in codes.items()}
-    chosen: dict[str, IntArray] = {}
+    chosen = []
     n_cells = 1
-    for name in sorted(codes, key=lambda one: n_values[one]):
+    for name in sorted(n_values, key=lambda one: n_values[one]):
         n_cells *= n_values[name]
-        if n_values[name] > 1 and n_cells * _LEAST_IN_CELL <= synthesizer.n_records:
-            chosen[name] = codes[name]
-    return chosen
+        if n_values[name] > 1 and n_cells * _LEAST_IN_CELL <= (n_records or synthesizer.n_records):
+            chosen.append(name)
+    return tuple(chosen)
 
 
 def _cells(cells: Sequence[Codes], positions: IntArray, at: IntArray) -> tuple[IntArray, IntArray]:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from scipy.spatial import cKDTree
+from scipy.special import betainc
 
 from synrisk.base.arrays import FloatArray, IntArray
 
@@ -43,6 +44,17 @@ class Neighbours(NamedTuple):
     row: IntArray
     n_within: IntArray
 
+    def and_of(self, other: Neighbours) -> Neighbours:
+        """Return as many as the larger has, among other points too, all of one cell."""
+        distance = np.column_stack([self.distance, other.distance])
+        row = np.column_stack([self.row, other.row])
+        n = max(self.distance.shape[1], other.distance.shape[1])
+        order = np.argsort(distance, axis=1, kind="stable")[:, :n]
+        nearest = np.take_along_axis(distance, order, axis=1)
+        return Neighbours(
+            nearest, np.take_along_axis(row, order, axis=1), np.isfinite(nearest).sum(axis=1)
+        )
+
     @property
     def share(self) -> FloatArray:
         """The nearest one's distance over the farthest's in the cell; 1 where there is no other."""
@@ -50,13 +62,21 @@ class Neighbours(NamedTuple):
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(last > 0, self.distance[:, 0] / last, 1.0)
 
-    def probability(self, n_dimensions: int) -> FloatArray:
+    def probability(self, n_dimensions: int, faces: FloatArray | None = None) -> FloatArray:
         """Return how probable it is that the nearest is as near as it is.
 
         Of K points that lie evenly about another the first is within the share t of the volume
-        that the next one bounds with the probability 1 − (1 − t)^K.
+        that the next one bounds with the probability 1 − (1 − t)^K. Where points lie between two
+        planes alone, `faces` are the distances to these, ``(point, plane)``, and volumes what is
+        between them.
         """
         share = self.share**n_dimensions
+        if faces is not None:
+            last = self.distance[np.arange(len(self.row)), np.maximum(self.n_within - 1, 0)]
+            inner, outer = (
+                part_between(radius, faces, n_dimensions) for radius in (self.distance[:, 0], last)
+            )
+            share = np.where(self.n_within < 2, 1.0, share * inner / outer)
         with np.errstate(divide="ignore", invalid="ignore"):
             p = -np.expm1((self.n_within - 1) * np.log1p(-np.minimum(share, 1.0)))
         return np.where(self.n_within < 2, 1.0, p)
@@ -88,6 +108,22 @@ def neighbours(
     found = tree.query(points, k=range(1, k + 1))
     distance, row = np.asarray(found[0]), np.asarray(found[1])
     return Neighbours(distance, row, (distance < 0.5 * _APART).sum(axis=1))
+
+
+def part_between(radius: FloatArray, faces: FloatArray, n_dimensions: int) -> FloatArray:
+    """Return which part of a ball lies between two planes, at such distances from its centre.
+
+    A plane at the distance h cuts off the part ½ I(1 − h²/r², (d + 1)/2, ½) of a ball's volume.
+
+    Examples
+    --------
+    >>> part_between(np.array([1.0]), np.array([[0.0, 2.0]]), 3)
+    array([0.5])
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        away = np.maximum(faces, 0.0) / radius[:, None]
+    cut = np.where(away < 1.0, 1.0 - np.minimum(away, 1.0) ** 2, 0.0)
+    return np.asarray(1.0 - 0.5 * betainc((n_dimensions + 1) / 2.0, 0.5, cut).sum(axis=1))
 
 
 def common_cells(records: NumericArray, rows: NumericArray) -> tuple[IntArray, IntArray]:

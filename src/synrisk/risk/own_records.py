@@ -18,7 +18,7 @@ from synrisk.synthesis.release import Released
 from synrisk.synthesis.synthesizer import Synthesizer
 
 _LEAST_P = 1e-300
-_MOST_A_GROUP = 50  # records, and rows: of larger groups the nearest rows are looked at
+MOST_A_GROUP = 50  # records, and rows: of larger groups the nearest rows are looked at
 
 
 def nearness_to_own(synthesizer: Synthesizer, dataset: Released, number: int) -> list[Nearness]:
@@ -30,7 +30,7 @@ def nearness_to_own(synthesizer: Synthesizer, dataset: Released, number: int) ->
     """
     found: list[Nearness] = []
     for groups in groupings(synthesizer, dataset):
-        records, rows = groups.pairs(_MOST_A_GROUP)
+        records, rows = groups.pairs(MOST_A_GROUP)
         if not len(rows):
             continue
         order = np.argsort(_depth(synthesizer)[records], kind="stable")

@@ -20,7 +20,7 @@ from synrisk.data.schema import common_codes
 from synrisk.synthesis.release import Released
 from synrisk.synthesis.synthesizer import Synthesizer
 
-_IN_PLACE = 0.99  # of those that are known by their names: then all are known by their places
+IN_PLACE = 0.99  # of those that are known by their names: then all are known by their places
 _ENOUGH = 0.5  # of the rows: so many alone with their record make places superfluous
 
 
@@ -136,22 +136,32 @@ def groupings(synthesizer: Synthesizer, dataset: Released) -> tuple[Groups, ...]
     return dataset.memory.recall("groups", lambda: _groupings(synthesizer, dataset))
 
 
+def settle_groups(dataset: Released, found: tuple[Groups, ...]) -> None:
+    """Say which groups the rows of a block have, where that is known from the whole table."""
+    dataset.memory.recall("groups", lambda: found)
+
+
+def groups_by_key(synthesizer: Synthesizer, dataset: Released) -> Groups | None:
+    """Return the groups by columns that are kept; None where there is none."""
+    codes = kept_codes(synthesizer, dataset)
+    if not codes:
+        return None
+    own, theirs = (pd.DataFrame({name: of[part] for name, of in codes.items()}) for part in (0, 1))
+    both = pd.concat([own, theirs], ignore_index=True)
+    number = both.groupby(list(both.columns), sort=False).ngroup().to_numpy().astype(np.int64)
+    groups = Groups.of(number[: len(own)], number[len(own) :])
+    return groups if groups.n_groups else None
+
+
 def _groupings(synthesizer: Synthesizer, dataset: Released) -> tuple[Groups, ...]:
     found = []
     n_rows = int(dataset.kept.sum())
-    codes = kept_codes(synthesizer, dataset)
-    if codes:
-        own, theirs = (
-            pd.DataFrame({name: of[part] for name, of in codes.items()}) for part in (0, 1)
-        )
-        both = pd.concat([own, theirs], ignore_index=True)
-        number = both.groupby(list(both.columns), sort=False).ngroup().to_numpy().astype(np.int64)
-        groups = Groups.of(number[: len(own)], number[len(own) :])
-        if groups.n_groups:
-            found.append(groups)
+    groups = groups_by_key(synthesizer, dataset)
+    if groups is not None:
+        found.append(groups)
         if groups.name_most and len(groups.rows) >= _ENOUGH * n_rows:
             records, rows = groups.pairs()
-            in_place = n_rows == synthesizer.n_records and (records == rows).mean() >= _IN_PLACE
+            in_place = n_rows == synthesizer.n_records and (records == rows).mean() >= IN_PLACE
             return (Groups.by_place(n_rows),) if in_place else tuple(found)
     if n_rows == synthesizer.n_records:
         found.insert(0, Groups.by_place(n_rows))

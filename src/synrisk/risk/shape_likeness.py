@@ -8,7 +8,9 @@ were learnt. One that was made of the records, however shuffled and blurred, doe
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from itertools import combinations
+from typing import TypeAlias
 
 import numpy as np
 from scipy.special import ndtr
@@ -31,36 +33,63 @@ def likeness(synthesizer: Synthesizer, dataset: Released) -> float | None:
     parameters would change is taken out. If the models drew the rows the sum is standard normal,
     whatever the records are. None where no model is normal or rows are too few.
     """
-    theirs = synthesizer.memory.recall("waves", lambda: _mean_waves(synthesizer))
-    rows = _waves(synthesizer, dataset)
-    if theirs is None or rows is None:
-        return None
-    waves, scores = rows
-    # No BLAS: its threads wait for one another on a busy machine.
-    gram = np.einsum("ij,ik->jk", scores, scores)
-    if len(waves) <= 2 * scores.shape[1] or not np.isfinite(gram).all():
+    theirs = synthesizer.memory.recall("waves", lambda: mean_waves([(synthesizer, None)]))
+    return None if theirs is None else likeness_of(theirs, [(synthesizer, dataset)])
+
+
+# Rows of a table, or the records, with the models; all of them or a part.
+_Part: TypeAlias = tuple[Synthesizer, Released | None]
+
+
+def mean_waves(parts: Iterable[_Part]) -> tuple[FloatArray, FloatArray] | None:
+    """Return the means of the records' waves and scores."""
+    n, sums = 0, None
+    for part in parts:
+        of_records = _waves(*part)
+        if of_records is None:
+            return None
+        n += len(of_records[0])
+        own = [of.sum(axis=0) for of in of_records]
+        sums = own if sums is None else [one + other for one, other in zip(sums, own, strict=True)]
+    return None if sums is None or not n else (sums[0] / n, sums[1] / n)
+
+
+def likeness_of(theirs: tuple[FloatArray, FloatArray], parts: Iterable[_Part]) -> float | None:
+    """Return the same of rows in parts, over which is gone twice."""
+    n_rows, gram, products = 0, np.zeros(()), np.zeros(())
+    for number, part in enumerate(parts):
+        rows = _waves(*part, number)
+        if rows is None:
+            return None
+        waves, scores = rows
+        n_rows += len(waves)
+        # No BLAS: its threads wait for one another on a busy machine.
+        gram = gram + np.einsum("ij,ik->jk", scores, scores)
+        products = products + np.einsum("ij,ik->jk", scores, waves)
+    if not n_rows or n_rows <= 2 * len(gram) or not np.isfinite(gram).all():
         return None
     basis = whitening(gram)
-    slopes = basis @ (basis.T @ np.einsum("ij,ik->jk", scores, waves))
+    slopes = basis @ (basis.T @ products)
     direction = theirs[0] - theirs[1] @ slopes
-    along = np.einsum("ij,j->i", waves, direction)
-    along -= np.einsum("ij,j->i", scores, slopes @ direction)
-    size = float(along @ along)
-    return float(along.sum()) / math.sqrt(size) if size > 0.0 else None
-
-
-def _mean_waves(synthesizer: Synthesizer) -> tuple[FloatArray, FloatArray] | None:
-    """Return the means of the records' waves and scores."""
-    of_records = _waves(synthesizer, None)
-    if of_records is None:
-        return None
-    return of_records[0].mean(axis=0), of_records[1].mean(axis=0)
+    total, size = 0.0, 0.0
+    for number, part in enumerate(parts):
+        rows = _waves(*part, number)
+        if rows is None:
+            return None
+        waves, scores = rows
+        along = np.einsum("ij,j->i", waves, direction)
+        along -= np.einsum("ij,j->i", scores, slopes @ direction)
+        total, size = total + float(along.sum()), size + float(along @ along)
+    return total / math.sqrt(size) if size > 0.0 else None
 
 
 def _waves(
-    synthesizer: Synthesizer, dataset: Released | None
+    synthesizer: Synthesizer, dataset: Released | None, number: int = 0
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Return the waves of rows or records, and the scores of the parameters."""
+    """Return the waves of rows or records, and the scores of the parameters.
+
+    `number` is that of the part of a table that they are.
+    """
     by_variable: list[FloatArray] = []
     scores: list[FloatArray] = []
     for model in synthesizer.models:
@@ -72,7 +101,7 @@ def _waves(
         if dataset is not None:
             if is_heaped(values).any():  # brought to bounds, it departs from any model
                 return None
-            values = spread_out(values[:0], values, stream(0, "ties"))[1]
+            values = spread_out(values[:0], values, stream(0, "ties", chunk=number))[1]
         with np.errstate(all="ignore"):
             y = model.regression.on_model_scale(values)
         design = synthesizer.refits.design(model, dataset)

@@ -21,7 +21,7 @@ from synrisk.synthesis.synthesizer import Synthesizer
 
 _MOST_VALUES, _N_BINS = 12, 4  # a column of more values is cut into bins
 _MOST_COLUMNS = 8
-_LEAST_SIMULATED = 10
+LEAST_SIMULATED = 10
 
 
 def table_likeness(
@@ -38,27 +38,54 @@ def table_likeness(
     simulated
         Others that the models drew: what is to be expected.
     """
-    if len(simulated) < _LEAST_SIMULATED:
+    if len(simulated) < LEAST_SIMULATED:
         return [1.0] * len(release)
-    cut = _Cut(synthesizer)
-    expected = [cut.tables(one.columns) for one in simulated]
+    cut = Cut(synthesizer)
+    return judged_tables(
+        cut.tables(synthesizer.columns),
+        [cut.tables(one.columns) for one in simulated],
+        [(cut.tables(dataset.columns), int(dataset.kept.sum())) for dataset in release],
+        (synthesizer.n_records, int(simulated[0].kept.sum())),
+    )
+
+
+def judged_tables(
+    own: FloatArray,
+    expected: Sequence[FloatArray],
+    release: Sequence[tuple[FloatArray, int]],
+    n_rows: tuple[int, int],
+) -> list[float]:
+    """Return the same, given shares of cells.
+
+    Parameters
+    ----------
+    own
+        Of the records.
+    expected
+        Of datasets that the models drew.
+    release
+        Of the datasets, each with its number of rows.
+    n_rows
+        The numbers of records, and of the rows that were drawn.
+    """
+    n_records, n_drawn = n_rows
     mean = np.mean(expected, axis=0)
-    departure = cut.tables(synthesizer.columns) - mean
-    direction = departure / (mean + 1.0 / synthesizer.n_records)
+    departure = own - mean
+    direction = departure / (mean + 1.0 / n_records)
     by_chance = np.array([float(table @ direction) for table in expected])
     sd = float(by_chance.std(ddof=1)) * math.sqrt(1.0 + 1.0 / len(by_chance))
     if not sd > 0.0:
         return [1.0] * len(release)
     found = []
-    for dataset in release:
-        t = (float(cut.tables(dataset.columns) @ direction) - float(by_chance.mean())) / sd
+    for table, n in release:
+        t = (float(table @ direction) - float(by_chance.mean())) / sd
         # Datasets of fewer rows than were simulated scatter more.
-        root = math.sqrt(min(int(dataset.kept.sum()) / int(simulated[0].kept.sum()), 1.0))
+        root = math.sqrt(min(n / n_drawn, 1.0))
         found.append(float(stdtr(len(by_chance) - 1, -t * root)))
     return found
 
 
-class _Cut:
+class Cut:
     """Columns as a few levels each, and tables of two of them."""
 
     def __init__(self, synthesizer: Synthesizer) -> None:

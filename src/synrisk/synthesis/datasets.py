@@ -122,6 +122,20 @@ def draw_parts(
     executor: Executor,
 ) -> Iterator[tuple[pd.DataFrame, dict[str, int]]]:
     """Yield some parts of one dataset, with how many negative roots were drawn, by variable."""
+    drawn = draw_encoded(confidential, models, number, seed, parts, executor)
+    for rows, (columns, n_folded) in zip(parts, drawn, strict=True):
+        yield _part(confidential, rows.start, columns), n_folded
+
+
+def draw_encoded(
+    confidential: Confidential,
+    models: Sequence[VariableModel],
+    number: int,
+    seed: int,
+    parts: Sequence[slice],
+    executor: Executor,
+) -> Iterator[tuple[Columns, dict[str, int]]]:
+    """Yield the same, of the synthesized columns alone and as they are encoded."""
     every = chunks(confidential.n_records)
     task = _drawing(confidential, models, [number], seed)
     for rows in parts:
@@ -134,7 +148,7 @@ def draw_parts(
         n_folded: Counter[str] = Counter()
         for chunk in drawn:
             n_folded.update(chunk.n_folded)
-        yield _part(confidential, rows.start, columns), dict(n_folded)
+        yield columns, dict(n_folded)
 
 
 def check_all_folded(

@@ -176,7 +176,8 @@ def test_permuted_rows_agree_as_the_formula_says():
     rng = np.random.default_rng(1)
     values, truth = rng.integers(0, 4, 12).astype(float), rng.integers(0, 3, 12).astype(float)
     agree = [(rng.permutation(values) == truth).sum() for _ in range(40_000)]
-    mean, sd = _if_permuted(values, truth)
+    mean, variance = _if_permuted(values, truth)
+    sd = np.sqrt(variance)
     assert mean == pytest.approx(np.mean(agree), abs=4 * sd / 200)
     assert sd == pytest.approx(np.std(agree), rel=0.02)
 
