@@ -17,7 +17,7 @@ from synrisk.risk.guesses.strategy import Grid, Target, n_without_truth, with_tr
 EVERY_LEVEL = either("AllLevels()", '"all levels"')
 SOME_VALUES = either("Values([...])", "{ values = [...] }")
 _A_TENTH = "below = 0.1, above = 0.1"
-_MOST = 1_000_000_000  # guesses, of which far fewer fit into memory: a bound for arithmetic alone
+_MOST = 100_000  # guesses of one variable
 
 
 @dataclass(frozen=True)
