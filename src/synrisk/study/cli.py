@@ -32,10 +32,12 @@ from synrisk.data.frames import read_table
 from synrisk.data.output_files import why_not_a_file, write_whole
 from synrisk.plots.of_comparison import NO
 from synrisk.study.audit_run import Audited, compare_folders, run_audit
-from synrisk.study.file import AUDIT, REPORT_KINDS, kinds_of, no_policy, read_study
+from synrisk.study.file import REPORT_KINDS, kinds_of, read_study
 from synrisk.study.folder import SIGNALS, abandon
 from synrisk.study.further_risks import FurtherRisk
+from synrisk.study.risk_sections import no_policy
 from synrisk.study.run import Done, report, run, seeds_of
+from synrisk.study.study import AUDIT
 from synrisk.study.templates import (
     APPLICATIONS,
     application_text,

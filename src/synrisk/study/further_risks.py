@@ -18,8 +18,8 @@ from synrisk.assessment.two_file_audit import audit
 from synrisk.base.errors import FileError, SynriskError
 from synrisk.data.output_files import sha256
 from synrisk.data.schema import require_columns
-from synrisk.study.file import AUDIT, BY_MODELS, IDENTIFICATION, Study, attempt
 from synrisk.study.folder import Staging
+from synrisk.study.study import AUDIT, BY_MODELS, IDENTIFICATION, Study, attempt
 from synrisk.synthesis.synthesizer import Synthesizer
 from synrisk.verdict.criteria import Criteria
 from synrisk.verdict.verdict import Verdict

@@ -43,7 +43,6 @@ from synrisk.data.schema import check_types, require_columns, text_columns
 from synrisk.data.toml import Section
 from synrisk.models.plan import Regression
 from synrisk.risk.diagnostics import ReliabilityWarning
-from synrisk.study.file import AUDIT, Study, attempt, blame
 from synrisk.study.folder import (
     Staging,
     about_mode,
@@ -63,6 +62,7 @@ from synrisk.study.further_risks import (
     page_names,
     plain_numbers,
 )
+from synrisk.study.study import AUDIT, Study, attempt, blame
 from synrisk.study.unfinished import RISK_PARTS, Unfinished, dataset_name, notes_name
 from synrisk.synthesis.confidential import Confidential
 from synrisk.synthesis.datasets import SynthesisWarning
