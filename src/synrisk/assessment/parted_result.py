@@ -109,7 +109,8 @@ class PartedRisk(AttributeRisk):
         """Return the same result, of parts that were moved to another folder."""
         made = PartedRisk.__new__(PartedRisk)
         kept = {name: value for name, value in vars(self).items() if name != "_drawn"}
-        vars(made).update({**kept, "folder": folder})
+        files = tuple(replace(file, path=folder / file.path.name) for file in self._files)
+        vars(made).update({**kept, "folder": folder, "_files": files})
         return made
 
     @property

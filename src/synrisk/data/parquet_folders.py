@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ROWS_READ = 16 * ROWS  # at a time
 _ENDINGS = (".parquet", ".pq")
 _HIDDEN = (".", "_")  # how names begin of files that are none of a table
-_NOT_PARQUET = "cannot be read as Parquet; are its files whole, and alike?"
+_NOT_PARQUET = "cannot be read as Parquet; is it whole, and like the other parts?"
 _NOTHING = "null"  # pyarrow's word for a column that holds gaps alone
 _BYTES = 8  # of a number
 _DENSEST_ROWS = 1_000  # bytes of memory for one of a file: no table that anybody collected is so
@@ -67,10 +67,13 @@ class ParquetFolder:
             return sum(int(one.num_rows) for one in told)
         return None
 
+    def _here_of(self, file: KnownFile) -> str:
+        return f"{self._here}/{file.path.name}"
+
     def _fields(self, file: KnownFile) -> list[tuple[str, Any]]:
         from pyarrow import parquet
 
-        attempt, fields = Attempt(self._here), None
+        attempt, fields = Attempt(self._here_of(file)), None
         with attempt:
             schema = parquet.read_schema(file.path)
             fields = list(zip(schema.names, schema.types, strict=True))
@@ -83,16 +86,12 @@ class ParquetFolder:
         """Yield frames of some columns, in the order of the files."""
         for name in wanted:
             _refuse_nested(name, self._types[name], self._here)
-        attempt, tables = Attempt(self._here), _joined(self._read(wanted))
-        while True:
-            frame = None
+        for table in _joined(self._read(wanted)):
+            attempt, frame = Attempt(self._here), None
             with attempt:
-                table = next(tables, None)
-                if table is None:
-                    return
                 frame = to_frame(table)
             if frame is None:
-                raise attempt.refusal(_NOT_PARQUET)
+                raise attempt.refusal("cannot be read as Parquet; are its files alike?")
             yield frame
 
     def _read(self, wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -101,7 +100,7 @@ class ParquetFolder:
         for file in self._files:
             file.refuse_changed(self._here)
             n_bytes, most = 0, _DENSEST_ROWS * file.n_bytes
-            for batch in self._batches(file, wanted):
+            for batch in _attempted(self._batches(file, wanted), self._here_of(file)):
                 n_bytes += _BYTES * len(wanted) * batch.num_rows
                 _count(dense, n_bytes, most)
                 yield batch
@@ -135,7 +134,7 @@ class ParquetFolder:
         self, file: KnownFile, schema: pa.Schema, wanted: Sequence[str]
     ) -> None:
         """Raise where a file has not the columns of the first one, of types like those."""
-        here = f"{self._here}: {file.path.name}"
+        here = self._here_of(file)
         for name in wanted:
             n = len(schema.get_all_field_indices(name))
             if n != 1:
@@ -167,6 +166,20 @@ class ParquetFolder:
             for name, column in zip(batch.schema.names, columns, strict=True)
         ]
         return pa.record_batch(columns, pa.schema(fields, batch.schema.metadata))
+
+
+def _attempted(batches: Iterator[pa.RecordBatch], here: str) -> Iterator[pa.RecordBatch]:
+    """Yield what is read of one file; say of which it cannot be."""
+    attempt = Attempt(here)
+    while True:
+        batch = None
+        with attempt:
+            batch = next(batches, None)
+            if batch is None:
+                return
+        if batch is None:
+            raise attempt.refusal(_NOT_PARQUET)
+        yield batch
 
 
 def to_frame(table: pa.Table | pa.RecordBatch) -> pd.DataFrame:

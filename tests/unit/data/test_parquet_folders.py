@@ -75,7 +75,7 @@ def test_types_of_parts_are_alike(tmp_path, values, told):
 
 def test_numbers_that_the_type_of_the_first_part_does_not_hold_are_refused(tmp_path):
     folder = folder_of(tmp_path / "t", {"x": [1, 2]}, {"x": [3, 4]}, {"x": [22042.729]})
-    refused(folder, "are its files whole, and alike", ["x"])
+    refused(folder, "is it whole, and like the other parts", ["x"])
 
 
 def test_names_with_dots_are_those_of_their_columns(tmp_path):
