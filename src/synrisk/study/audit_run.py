@@ -18,7 +18,7 @@ from synrisk.base.seeds import checked_seed
 from synrisk.data.output_files import sha256
 from synrisk.study.folder import check_folder, refuse_own_inputs, writing
 from synrisk.study.further_risks import plain_numbers
-from synrisk.study.run import RECORDS, REPORTS, SUMMARY, report_names, versions
+from synrisk.study.results import RECORDS, REPORTS, SUMMARY, report_names, versions
 from synrisk.verdict.criteria import Criteria
 from synrisk.verdict.verdict import Verdict
 

@@ -35,8 +35,10 @@ from synrisk.study.audit_run import Audited, compare_folders, run_audit
 from synrisk.study.file import REPORT_KINDS, kinds_of, read_study
 from synrisk.study.folder import SIGNALS, abandon
 from synrisk.study.further_risks import FurtherRisk
+from synrisk.study.reports_again import report
+from synrisk.study.results import Done
 from synrisk.study.risk_sections import no_policy
-from synrisk.study.run import Done, report, run, seeds_of
+from synrisk.study.run import run, seeds_of
 from synrisk.study.study import AUDIT
 from synrisk.study.templates import (
     APPLICATIONS,

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import platform
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pandas as pd
 
-from synrisk.assessment.attribute_result import AttributeRisk, ReportKind
+from synrisk.assessment.attribute_result import AttributeRisk
 from synrisk.assessment.attribute_risk import attribute_risk
 from synrisk.assessment.parted_result import PartedRisk
 from synrisk.base.errors import (
@@ -33,16 +29,12 @@ from synrisk.base.progress import steps
 from synrisk.base.seeds import checked_seed
 from synrisk.base.workers import Workers, workers
 from synrisk.data.csv_dialects import FileWarning
-from synrisk.data.frames import read_table
-from synrisk.data.households import load_households
 from synrisk.data.output_files import sha256
 from synrisk.data.parquet_folders import parquet_files
-from synrisk.data.part_files import CONTENTS, KEPT, PartsWarning, tell_anew
-from synrisk.data.partitions import folder_digest, partitions
-from synrisk.data.schema import check_types, require_columns, text_columns
-from synrisk.data.toml import Section
-from synrisk.models.plan import Regression
+from synrisk.data.part_files import KEPT, PartsWarning, tell_anew
+from synrisk.data.partitions import folder_digest
 from synrisk.risk.diagnostics import ReliabilityWarning
+from synrisk.study.confidential_table import read_data
 from synrisk.study.folder import (
     Staging,
     about_mode,
@@ -53,73 +45,26 @@ from synrisk.study.folder import (
     writing,
 )
 from synrisk.study.further_risks import (
-    FurtherRisk,
-    check_further,
     evaluate_further,
     further_names,
-    further_of,
-    load_further,
-    page_names,
-    plain_numbers,
+)
+from synrisk.study.results import (
+    RECORDS,
+    RISK,
+    SUMMARY,
+    UTILITY,
+    Done,
+    report_names,
+    versions,
+    write_findings,
 )
 from synrisk.study.study import AUDIT, Study, attempt, blame
 from synrisk.study.unfinished import RISK_PARTS, Unfinished, dataset_name, notes_name
-from synrisk.synthesis.confidential import Confidential
 from synrisk.synthesis.datasets import SynthesisWarning
 from synrisk.synthesis.synthesizer import Synthesizer, fit
 from synrisk.utility import Utility, utility
-from synrisk.verdict.criteria import Criteria
-from synrisk.verdict.reasons import CALLED
-from synrisk.verdict.verdict import Verdict
 
-RISK, RECORDS, SUMMARY, UTILITY = "risk.nc", "records.csv", "summary.json", "utility.json"
-REPORTS = {"sharing": "report.html", "inside": "report-inside.html"}  # each with .json beside
-_WHAT = "The confidential data"
 _TOLD = (SynthesisWarning, FileWarning, PartsWarning)  # warnings that a run tells as notes
-_VERSIONS = ("synrisk", "numpy", "numba", "pandas", "scipy")
-
-
-@dataclass(frozen=True, repr=False)
-class Done:
-    """What a run made.
-
-    Attributes
-    ----------
-    folder
-        Where it is.
-    title
-        What the study is called.
-    risk, verdict
-        The risk; the verdict where there are criteria.
-    kinds
-        The reports that were written.
-    warnings
-        What else to know.
-    utility
-        How useful the release is, where that was measured.
-    further
-        The risks beside it that the study asks for.
-    """
-
-    folder: Path
-    title: str
-    risk: AttributeRisk
-    verdict: Verdict | None
-    kinds: tuple[str, ...]
-    warnings: tuple[str, ...]
-    utility: Utility | None = None
-    further: tuple[FurtherRisk, ...] = ()
-
-    @property
-    def reports(self) -> dict[str, Path]:
-        """The reports by kind."""
-        return {kind: self.folder / REPORTS[kind] for kind in self.kinds}
-
-    @property
-    def verdicts(self) -> tuple[Verdict, ...]:
-        """Those of all risks."""
-        own = () if self.verdict is None else (self.verdict,)
-        return (*own, *(one.verdict for one in self.further))
 
 
 def run(
@@ -155,7 +100,7 @@ def run(
         attempt((study.top, "engine"), workers, study.executor).shared() as team,
     ):
         with show("Reading the confidential data"):
-            data = _read_data(study)
+            data = read_data(study)
         parts, gone_on = None, list[str]()
         if study.in_parts:
             parts = Unfinished(staging.into, study.output, 0 if study.files else study.m)
@@ -182,7 +127,7 @@ def run(
             for one in further:
                 one.write_results(staging)
         with show("Writing the report"):
-            verdict = _write_findings(
+            verdict = write_findings(
                 staging,
                 risk,
                 synthetic,
@@ -326,121 +271,6 @@ def seeds_of(manifest: Path, study: Study) -> dict[str, int]:
     return {name: seeds[name] for name in names}
 
 
-def report(
-    folder: Path,
-    *,
-    kinds: tuple[str, ...] = (),
-    criteria: Criteria | None = None,
-    title: str | None = None,
-    progress: bool = False,
-) -> Done:
-    """Make the reports of a folder anew from the risk that is saved in it.
-
-    Parameters
-    ----------
-    folder
-        What `run` wrote.
-    kinds
-        Reports to write beside those that are there.
-    criteria, title
-        The limits and the title; None keeps those of the last time.
-    progress
-        Whether to show what is being done, if standard error is a terminal.
-    """
-    manifest = _whole_manifest(folder)
-    # All reports of a folder are made anew, so that they agree.
-    chosen = tuple(kind for kind in REPORTS if kind in {*manifest["kinds"], *kinds})
-    title = title or str(manifest["title"])
-    if criteria is None:
-        criteria = _criteria_of(folder, manifest)
-    rows = str(manifest.get("rows", CALLED))
-    names = [SUMMARY, *(name for kind in chosen for name in report_names(kind))]
-    if AUDIT in further_of(manifest):
-        names += page_names(chosen)
-    synthetic, said = _synthetic_of(folder, manifest)
-    with writing(folder, names, keep=True) as staging, steps(progress) as show:
-        if read_manifest(folder) != manifest:
-            raise FileError(f"Another run has written to {folder} meanwhile; try again.")
-        with show("Reading the risk"):
-            risk = AttributeRisk.load(folder / RISK)
-            measured = _measured(folder, manifest)
-            further = load_further(folder, manifest, rows)
-        with show("Writing the report"):
-            verdict = _write_findings(
-                staging, risk, synthetic, chosen, criteria, title, rows, measured, further
-            )
-        manifest |= {
-            "title": title,
-            "criteria": None if criteria is None else criteria.to_json(),
-            "kinds": list(chosen),
-        }
-        staging.commit(manifest)
-    note = about_mode(folder)
-    said = (*said, note) if note else said
-    return Done(folder, title, risk, verdict, chosen, said, measured, tuple(further))
-
-
-def _whole_manifest(folder: Path) -> dict[str, Any]:
-    """Return the manifest of a folder whose risk is as it was written."""
-    if not folder.is_dir():
-        raise FileError(f"There is no folder {folder}.")
-    manifest = read_manifest(folder)
-    if manifest is None or not _is_of_a_run(manifest):
-        raise FileError(f"{folder} was not written by synrisk run: it has no manifest of one.")
-    if not manifest.get("complete"):
-        raise FileError(f"The last run into {folder} was stopped while it moved its files; rerun.")
-    if f"{RISK_PARTS}/{CONTENTS}" in manifest["outputs"]:
-        raise FileError(
-            f"The risk in {folder} lies in parts. Change the study, and run it with --resume: its "
-            "reports are made anew, and parts that fit are not evaluated again."
-        )
-    if not (folder / RISK).is_file() or sha256(folder / RISK) != manifest["outputs"].get(RISK):
-        raise FileError(f"{folder / RISK} is not the file that synrisk run wrote; run it again.")
-    return manifest
-
-
-def _is_of_a_run(manifest: Mapping[str, Any]) -> bool:
-    """Tell whether a manifest has what `report` needs, each of the right kind."""
-    title, kinds = manifest.get("title"), manifest.get("kinds")
-    synthetic = manifest.get("synthetic")
-    return (
-        isinstance(title, str)
-        and isinstance(kinds, list)
-        and all(kind in tuple(REPORTS) for kind in kinds)
-        and "criteria" in manifest
-        and isinstance(synthetic, list)
-        and all(
-            isinstance(one, dict) and all(isinstance(one.get(k), str) for k in ("file", "sha256"))
-            for one in synthetic
-        )
-    )
-
-
-def _criteria_of(folder: Path, manifest: Mapping[str, Any]) -> Criteria | None:
-    """Return the limits that a folder was judged by."""
-    if manifest["criteria"] is None:
-        return None
-    with contextlib.suppress(SynriskError, TypeError, ValueError, AttributeError):
-        return Criteria.from_json(manifest["criteria"])
-    raise FileError(f"The criteria in the manifest of {folder} are damaged; run it again.")
-
-
-def _synthetic_of(
-    folder: Path, manifest: Mapping[str, Any]
-) -> tuple[list[Path] | None, tuple[str, ...]]:
-    """Return the release that was evaluated, or None and why."""
-    paths = [folder / one["file"] for one in manifest["synthetic"]]
-    if all(path.is_file() for path in paths):
-        for path, one in zip(paths, manifest["synthetic"], strict=True):
-            if sha256(path) != one["sha256"]:
-                raise FileError(
-                    f"{path} has changed since its risk was evaluated; run the study again."
-                )
-        return paths, ()
-    said = "The synthetic data are not where they were; the report is without their distributions."
-    return None, (said,)
-
-
 @contextmanager
 def _caught() -> Iterator[list[str]]:
     """Yield a list for what is told as notes; warnings of the risk are among its findings."""
@@ -455,11 +285,6 @@ def _caught() -> Iterator[list[str]]:
             said.append(str(one.message))
         else:
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
-
-
-def versions() -> dict[str, str]:
-    """Return the versions that the numbers depend on."""
-    return {"python": platform.python_version(), **{name: version(name) for name in _VERSIONS}}
 
 
 def _files(study: Study) -> list[Path]:
@@ -493,12 +318,6 @@ def _names(study: Study) -> list[str]:
     return names
 
 
-def report_names(kind: str) -> tuple[str, str]:
-    """Return what a report and its facts are called."""
-    page = REPORTS[kind]
-    return page, str(Path(page).with_suffix(".json"))
-
-
 def _synthetic_name(study: Study, number: int) -> str:
     return f"synthetic{number}.{study.format}"
 
@@ -506,98 +325,6 @@ def _synthetic_name(study: Study, number: int) -> str:
 def _draws_name(number: int, variable: str) -> str:
     plain = re.sub(r"[^A-Za-z0-9_-]", "_", variable)[:100]
     return f"draws{number}_{plain}.csv"
-
-
-def _read_data(study: Study) -> pd.DataFrame | Path:
-    """Return the confidential data, or the folder of their parts; columns are checked."""
-    if not study.in_parts:
-        frame = _read_frame(study)
-        _check_models(study, frame)
-        _check_analyses(study, frame)
-        check_further(study, frame, _WHAT)
-        return frame
-    folder = cast("Path", study.data)
-    table = attempt((study.top.section("data"), "file"), partitions, folder, _WHAT)
-    for model, regression in zip(study.top.sections("model"), study.regressions, strict=True):
-        attempt((model, "formula"), table.require, _columns(regression))
-        if regression.weights is not None:
-            attempt((model, "weights"), table.require, [regression.weights])
-    return folder
-
-
-def _read_frame(study: Study) -> pd.DataFrame:
-    section = study.top.section("data")
-    if isinstance(study.data, Path):
-        text = attempt((section, "types"), text_columns, study.types)
-        if study.id is not None:
-            text = {study.id: [], **text}
-        frame = attempt((section, "file"), read_table, study.data, _WHAT, text=text)
-    else:
-        frame = load_households()
-    for name, declared in study.types.items():
-        attempt((section, "types", name), check_types, {name: declared}, frame)
-    if study.id is not None:
-        attempt((section, "id"), require_columns, frame, [study.id], _WHAT)
-        n_repeated = int(frame[study.id].duplicated().sum())
-        if n_repeated:
-            section.refuse(
-                f"repeats {counted(n_repeated, 'label')}; every record needs its own.", "id"
-            )
-    for k, name in enumerate(study.drop):
-        attempt((section, "drop", k), require_columns, frame, [name], _WHAT)
-    return frame.drop(columns=list(study.drop))
-
-
-def _check_models(study: Study, frame: pd.DataFrame) -> None:
-    """Raise where the data do not suit a model, and say which."""
-    for model, regression in zip(study.top.sections("model"), study.regressions, strict=True):
-        used = [name for name in study.drop if name in _columns(regression)]
-        if used:
-            model.refuse(f"uses {used[0]!r}, which is left out (data.drop).", "formula")
-        if regression.weights is not None:
-            attempt((model, "weights"), require_columns, frame, [regression.weights], _WHAT)
-        _check_formula(study, model, regression, frame)
-
-
-def _check_analyses(study: Study, frame: pd.DataFrame) -> None:
-    """Raise where the data do not suit an analysis of the utility, before any work."""
-    if study.utility is None:
-        return
-    section = study.top.section("utility")
-    for k, name in enumerate(study.utility["variables"] or ()):
-        attempt((section, "variables", k), require_columns, frame, [name], _WHAT)
-    analyses = study.utility["regressions"] or ()
-    for one, regression in zip(section.sections("regression"), analyses, strict=True):
-        _check_formula(study, one, regression, frame)
-
-
-def _check_formula(
-    study: Study, section: Section, regression: Regression, frame: pd.DataFrame
-) -> None:
-    """Raise where the data do not suit a formula, and say where it stands.
-
-    Its own columns alone are read, since models may be many; all where one is not there, for the
-    message to name the nearest.
-    """
-    others = (regression.weights, study.id)
-    used = [*_columns(regression), *(name for name in others if name is not None)]
-    types = study.types
-    if all(name in frame.columns for name in used):
-        frame = frame[list(dict.fromkeys(used))]
-        types = {name: types[name] for name in used if name in types}
-    attempt(
-        (section, "formula"),
-        Confidential.read,
-        regression,
-        frame,
-        types=types,
-        id_column=study.id,
-        missing=study.missing,
-    )
-
-
-def _columns(regression: Regression) -> tuple[str, ...]:
-    return (regression.response, *regression.parsed.predictors)
 
 
 def _synthesizer(study: Study, data: pd.DataFrame | Path, seed: int, team: Workers) -> Synthesizer:
@@ -710,19 +437,6 @@ def _measure(
     return attempt(at, utility, synthesizer, list(release), seed=seed, **options)
 
 
-def _measured(folder: Path, manifest: Mapping[str, Any]) -> Utility | None:
-    """Return the utility that a folder holds, or None where it was not measured."""
-    digest = manifest["outputs"].get(UTILITY)
-    if digest is None:
-        return None
-    path = folder / UTILITY
-    if not path.is_file() or sha256(path) != digest:
-        raise FileError(f"{path} is not the file that synrisk run wrote; run it again.")
-    with contextlib.suppress(Exception):  # not chained: its message may hold values
-        return Utility.from_json(json.loads(path.read_text(encoding="utf-8")))
-    raise FileError(f"{path} cannot be read; run it again.")
-
-
 def _write_results(
     study: Study, staging: Staging, risk: AttributeRisk, measured: Utility | None
 ) -> None:
@@ -754,46 +468,3 @@ def _manifest(
         "inputs": inputs,
         "synthetic": [_listed(path, study) for path in synthetic],
     }
-
-
-def _write_findings(
-    staging: Staging,
-    risk: AttributeRisk,
-    synthetic: list[Path] | None,
-    kinds: tuple[str, ...],
-    criteria: Criteria | None,
-    title: str,
-    rows: str,
-    measured: Utility | None,
-    further: Sequence[FurtherRisk],
-) -> Verdict:
-    """Write the reports, and for machines what was found; return the verdict."""
-    verdict = risk.verdict(criteria, rows=rows)
-    for kind in kinds:
-        risk.report(
-            staging.path(REPORTS[kind]),
-            kind=cast("ReportKind", kind),
-            criteria=criteria,
-            synthetic=synthetic,
-            title=title,
-            utility=measured,
-            rows=rows,
-        )
-    for one in further:
-        one.write_pages(staging, kinds, title, rows)
-    staging.write_json(
-        SUMMARY,
-        {
-            "title": title,
-            "verdict": verdict.to_json(),
-            "summary": {str(of): plain_numbers(row) for of, row in risk.summary().iterrows()},
-            "estimator": risk.estimator,
-            "n_datasets": risk.n_datasets,
-            "n_draws": risk.n_draws,
-            "notes": list(risk.notes),
-            "findings": risk.diagnostics().to_dict("records"),
-            "utility": None if measured is None else plain_numbers(measured.summary()["value"]),
-            **{one.name: one.to_json() for one in further},
-        },
-    )
-    return verdict
