@@ -12,7 +12,7 @@ import re
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from synrisk.base.chunks import ROWS
 from synrisk.base.errors import DataError, FileError
@@ -24,12 +24,15 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-ROWS_READ = 16 * ROWS  # at a time
+_Piece = TypeVar("_Piece")
+
+ROWS_READ, _FEW_ROWS = 16 * ROWS, 256  # at a time
 _ENDINGS = (".parquet", ".pq")
 _HIDDEN = (".", "_")  # how names begin of files that are none of a table
 _NOT_PARQUET = "cannot be read as Parquet; is it whole, and like the other parts?"
 _NOTHING = "null"  # pyarrow's word for a column that holds gaps alone
 _BYTES = 8  # of a number
+_LONGEST_TEXT = 4_000  # bytes
 _DENSEST_ROWS = 1_000  # bytes of memory for one of a file: no table that anybody collected is so
 _DENSEST_GROUP = 100  # bytes, encoded but not packed, for one of a file
 
@@ -86,13 +89,8 @@ class ParquetFolder:
         """Yield frames of some columns, in the order of the files."""
         for name in wanted:
             _refuse_nested(name, self._types[name], self._here)
-        for table in _joined(self._read(wanted)):
-            attempt, frame = Attempt(self._here), None
-            with attempt:
-                frame = to_frame(table)
-            if frame is None:
-                raise attempt.refusal("cannot be read as Parquet; are its files alike?")
-            yield frame
+        frames = (to_frame(table) for table in _joined(self._read(wanted)))
+        yield from attempted(frames, self._here)
 
     def _read(self, wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of all files, and count those that take far more room than their file."""
@@ -100,7 +98,7 @@ class ParquetFolder:
         for file in self._files:
             file.refuse_changed(self._here)
             n_bytes, most = 0, _DENSEST_ROWS * file.n_bytes
-            for batch in _attempted(self._batches(file, wanted), self._here_of(file)):
+            for batch in attempted(self._batches(file, wanted), self._here_of(file)):
                 n_bytes += _BYTES * len(wanted) * batch.num_rows
                 _count(dense, n_bytes, most)
                 yield batch
@@ -153,6 +151,7 @@ class ParquetFolder:
 
         meter, columns = Meter(self._here), []
         meter.add(batch.nbytes)
+        refuse_long_texts(batch, self._here)
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             kind = self._types[name]
             if name in texts and pa.types.is_dictionary(column.type):
@@ -168,18 +167,18 @@ class ParquetFolder:
         return pa.record_batch(columns, pa.schema(fields, batch.schema.metadata))
 
 
-def _attempted(batches: Iterator[pa.RecordBatch], here: str) -> Iterator[pa.RecordBatch]:
-    """Yield what is read of one file; say of which it cannot be."""
+def attempted(pieces: Iterator[_Piece], here: str) -> Iterator[_Piece]:
+    """Yield what is read; raise where it cannot be, without the words of who tried."""
     attempt = Attempt(here)
     while True:
-        batch = None
+        piece = None
         with attempt:
-            batch = next(batches, None)
-            if batch is None:
+            piece = next(pieces, None)
+            if piece is None:
                 return
-        if batch is None:
+        if piece is None:
             raise attempt.refusal(_NOT_PARQUET)
-        yield batch
+        yield piece
 
 
 def to_frame(table: pa.Table | pa.RecordBatch) -> pd.DataFrame:
@@ -254,6 +253,48 @@ def _count(meter: Meter, n_bytes: int, most: int) -> None:
     """Raise where a file stands for too much, and for far more than it has room for."""
     if n_bytes > most:
         meter.foresee(n_bytes)
+
+
+def rows_at_once(dataset: Any, wanted: Sequence[str], here: str) -> int:
+    """Return how many rows of a dataset of pyarrow to read at a time.
+
+    Raises where a text of its files, which may hold each once, is too long to be copied to rows.
+    """
+    from pyarrow import dataset as ds
+
+    for name in wanted:
+        _refuse_nested(name, dataset.schema.field(name).type, here)
+    texts = [name for name in wanted if _is_text(dataset.schema.field(name).type)]
+    as_stored = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(dictionary_columns=texts))
+    try:
+        fragments = list(dataset.get_fragments()) if texts else []
+    except ValueError:  # a filtered dataset does not tell its files
+        return _FEW_ROWS
+    for fragment in fragments:
+        if not isinstance(fragment, ds.ParquetFileFragment):
+            continue
+        source = fragment.path if fragment.buffer is None else fragment.buffer
+        stored = as_stored.make_fragment(source, fragment.filesystem)
+        own = [name for name in texts if name in stored.physical_schema.names]
+        for batch in stored.to_batches(columns=own, batch_size=ROWS_READ, batch_readahead=1):
+            refuse_long_texts(batch, here)
+    return ROWS_READ
+
+
+def refuse_long_texts(batch: pa.RecordBatch, here: str) -> None:
+    """Raise where a text is longer than any level is called: each may be copied to every row."""
+    from pyarrow import compute, types
+
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        texts = column.dictionary if types.is_dictionary(column.type) else column
+        if not _is_text(texts.type):
+            continue
+        longest = compute.max(compute.binary_length(texts)).as_py() or 0
+        if longest > _LONGEST_TEXT:
+            raise DataError(
+                f"{here}: column {name!r} holds texts of more than {_LONGEST_TEXT:,} bytes, and no "
+                "level of a factor is called so. Leave it out of the formulas."
+            )
 
 
 def _length(column: Any) -> int:

@@ -23,10 +23,12 @@ from synrisk.base.progress import under_way
 from synrisk.data.column_names import refuse_duplicate_names, refuse_numbers_as_names
 from synrisk.data.output_files import sha256
 from synrisk.data.parquet_folders import (
-    ROWS_READ,
     ParquetFolder,
+    attempted,
     holds_numbers,
     parquet_files,
+    refuse_long_texts,
+    rows_at_once,
     to_frame,
 )
 from synrisk.data.unpacking import Attempt, Meter
@@ -126,34 +128,22 @@ def _of_dataset(dataset: Any, what: str) -> Partitions:
     refuse_numbers_as_names([name for name, kind in kinds if holds_numbers(kind)], what)
 
     def parts(wanted: Sequence[str]) -> Iterator[pd.DataFrame]:
-        attempt = Attempt(f"{what}:")
-        batches = iter(())
-        with attempt:
-            # Read ahead, a few files would be in memory.
-            batches = iter(
-                dataset.to_batches(
-                    columns=list(wanted),
-                    batch_size=ROWS_READ,
-                    batch_readahead=1,
-                    fragment_readahead=1,
-                )
-            )
-        while True:
-            frame = None
-            with attempt:
-                batch = next(batches, None)
-                if batch is None:
-                    return
-                Meter(f"{what}:").add(batch.nbytes)
-                frame = to_frame(batch)
-            if frame is None:
-                raise attempt.refusal("cannot be read as Parquet; are its files whole, and alike?")
-            yield frame
+        at_once = rows_at_once(dataset, wanted, what)
+        # Read ahead, a few files would be in memory.
+        batches = dataset.to_batches(
+            columns=list(wanted), batch_size=at_once, batch_readahead=1, fragment_readahead=1
+        )
+        for batch in batches:
+            Meter(f"{what}:").add(batch.nbytes)
+            refuse_long_texts(batch, what)
+            yield to_frame(batch)
 
     n_rows: int | None = None
     with Attempt(f"{what}:"):
         n_rows = dataset.count_rows()
-    return Partitions(what, tuple(names), parts, n_rows)
+    return Partitions(
+        what, tuple(names), lambda wanted: attempted(parts(wanted), f"{what}:"), n_rows
+    )
 
 
 def _of_dask(frame: Any, what: str) -> Partitions:

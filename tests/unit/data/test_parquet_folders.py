@@ -3,10 +3,12 @@
 import io
 import os
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
@@ -139,14 +141,34 @@ def test_a_part_that_changes_while_the_folder_is_read_is_refused(tmp_path):
         list(table.read(["x"]))
 
 
-def test_texts_that_are_stored_once_are_counted_for_every_row(tmp_path):
+@pytest.mark.parametrize(
+    "of",
+    [Path, ds.dataset, lambda path: ds.dataset(path).filter(ds.field("x") < 1.0)],
+    ids=["folder", "dataset", "filtered"],
+)
+def test_long_texts_are_refused_before_there_is_one_for_every_row(tmp_path, of):
     (tmp_path / "t").mkdir()
     once = pa.DictionaryArray.from_arrays(pa.array([0] * 60_000, pa.int32()), ["x" * 100_000])
     bomb = pa.table({"x": np.zeros(60_000), "g": once})
     pq.write_table(bomb, tmp_path / "t" / "a.parquet", store_schema=False)
-    folder = tmp_path / "t"
-    assert (folder / "a.parquet").stat().st_size < 10**6
-    refused(folder, "is too large: reading it takes 16.8 GiB")
+    assert (tmp_path / "t" / "a.parquet").stat().st_size < 10**6
+    before = pa.total_allocated_bytes()
+    with pytest.raises(DataError, match="'g' holds texts of more than 4,000 bytes"):
+        list(partitions(of(tmp_path / "t"), "The data").read(["x", "g"]))
+    assert pa.total_allocated_bytes() - before < 10**8
+
+
+def test_lists_of_a_dataset_are_refused_before_they_are_unpacked(tmp_path):
+    folder = folder_of(tmp_path / "t", {"x": [[0.0] * 100_000] * 100})
+    with pytest.raises(DataError, match="'x' holds lists or other nested values"):
+        list(partitions(ds.dataset(folder), "The data").read(["x"]))
+
+
+def test_of_a_filtered_dataset_the_chosen_rows_are_read(tmp_path):
+    folder = folder_of(tmp_path / "t", NUMBERS, NUMBERS)
+    some = ds.dataset(folder).filter(ds.field("x") > NUMBERS["x"][0])
+    frames = [frame for _, frame in partitions(some, "The data").read(["x", "g"])]
+    assert sum(map(len, frames)) == 2 * sum(x > NUMBERS["x"][0] for x in NUMBERS["x"])
 
 
 def test_a_file_that_stands_for_far_more_rows_than_it_has_room_for_is_refused(
