@@ -7,6 +7,7 @@ same columns, and do not change while they are read.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 _Piece = TypeVar("_Piece")
 
-ROWS_READ, _FEW_ROWS = 16 * ROWS, 256  # at a time
+ROWS_READ = 16 * ROWS  # at a time
 _ENDINGS = (".parquet", ".pq")
 _HIDDEN = (".", "_")  # how names begin of files that are none of a table
 _NOT_PARQUET = "cannot be read as Parquet; is it whole, and like the other parts?"
@@ -255,10 +256,10 @@ def _count(meter: Meter, n_bytes: int, most: int) -> None:
         meter.foresee(n_bytes)
 
 
-def rows_at_once(dataset: Any, wanted: Sequence[str], here: str) -> int:
-    """Return how many rows of a dataset of pyarrow to read at a time.
+def check_texts_of(dataset: Any, wanted: Sequence[str], here: str) -> None:
+    """Raise where a text in the files of a dataset, which may hold each once, is too long.
 
-    Raises where a text of its files, which may hold each once, is too long to be copied to rows.
+    A filtered dataset does not tell its files: its texts are looked at once they are read.
     """
     from pyarrow import dataset as ds
 
@@ -266,10 +267,9 @@ def rows_at_once(dataset: Any, wanted: Sequence[str], here: str) -> int:
         _refuse_nested(name, dataset.schema.field(name).type, here)
     texts = [name for name in wanted if _is_text(dataset.schema.field(name).type)]
     as_stored = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(dictionary_columns=texts))
-    try:
+    fragments: list[Any] = []
+    with contextlib.suppress(ValueError):  # of a filtered one
         fragments = list(dataset.get_fragments()) if texts else []
-    except ValueError:  # a filtered dataset does not tell its files
-        return _FEW_ROWS
     for fragment in fragments:
         if not isinstance(fragment, ds.ParquetFileFragment):
             continue
@@ -278,7 +278,6 @@ def rows_at_once(dataset: Any, wanted: Sequence[str], here: str) -> int:
         own = [name for name in texts if name in stored.physical_schema.names]
         for batch in stored.to_batches(columns=own, batch_size=ROWS_READ, batch_readahead=1):
             refuse_long_texts(batch, here)
-    return ROWS_READ
 
 
 def refuse_long_texts(batch: pa.RecordBatch, here: str) -> None:

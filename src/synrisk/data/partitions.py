@@ -23,12 +23,13 @@ from synrisk.base.progress import under_way
 from synrisk.data.column_names import refuse_duplicate_names, refuse_numbers_as_names
 from synrisk.data.output_files import sha256
 from synrisk.data.parquet_folders import (
+    ROWS_READ,
     ParquetFolder,
     attempted,
+    check_texts_of,
     holds_numbers,
     parquet_files,
     refuse_long_texts,
-    rows_at_once,
     to_frame,
 )
 from synrisk.data.unpacking import Attempt, Meter
@@ -128,10 +129,10 @@ def _of_dataset(dataset: Any, what: str) -> Partitions:
     refuse_numbers_as_names([name for name, kind in kinds if holds_numbers(kind)], what)
 
     def parts(wanted: Sequence[str]) -> Iterator[pd.DataFrame]:
-        at_once = rows_at_once(dataset, wanted, what)
+        check_texts_of(dataset, wanted, what)
         # Read ahead, a few files would be in memory.
         batches = dataset.to_batches(
-            columns=list(wanted), batch_size=at_once, batch_readahead=1, fragment_readahead=1
+            columns=list(wanted), batch_size=ROWS_READ, batch_readahead=1, fragment_readahead=1
         )
         for batch in batches:
             Meter(f"{what}:").add(batch.nbytes)

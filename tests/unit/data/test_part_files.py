@@ -118,4 +118,5 @@ def test_a_part_that_was_never_whole_is_refused(written):
 
 def test_notes_tell_digests_alone(written):
     note = json.loads((written / "part-000000.json").read_bytes())
-    assert set(note) == {"format", "n_records", "made_from", "sha256"}
+    assert set(note) == {"format", "n_records", "made_from", "sha256", "beside"}
+    assert note["beside"] is None

@@ -10,6 +10,7 @@ import pytest
 from synrisk.base.cache import Memory
 from synrisk.base.chunks import ROWS
 from synrisk.base.errors import DataError
+from synrisk.base.one_thread import one_thread_each
 from synrisk.base.workers import Serial, workers
 from synrisk.data.schema import Factor, Numeric, Schema
 from synrisk.fitting import ColumnTable, fit_regression, table_of
@@ -29,6 +30,13 @@ SCHEMA = Schema(
     },
     "error",
 )
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """As in every call of the package: bits of a product depend on how many threads make it."""
+    with one_thread_each():
+        yield
 
 
 def columns_of(n_rows, seed=3):

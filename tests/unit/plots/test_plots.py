@@ -317,8 +317,7 @@ def test_many_groups_are_pooled_and_ordered():
 
 def test_unreliable_records_are_marked():
     risk, _ = several()
-    reliable = risk._result.errors.reliable.copy()
-    reliable[:3] = False
+    reliable = np.arange(len(risk.records)) >= 3
     errors = replace(risk._result.errors, reliable=reliable)
     marked = replace(risk, _result=replace(risk._result, errors=errors))
     ax = marked.plot.error()

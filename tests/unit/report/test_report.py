@@ -258,8 +258,13 @@ def test_hashes_of_the_release_and_inside_of_the_data(tmp_path):
         folder.mkdir()
         dataset.to_parquet(folder / "part-0.parquet", index=False)
     _, of_folders = written(risk, tmp_path, synthetic=folders)
-    assert {one["of"] for one in of_folders["hashes"]} == {"the frame as CSV, without its index"}
-    assert [one["sha256"] for one in of_folders["hashes"]] == digests
+    assert {one["of"] for one in of_folders["hashes"]} == {
+        "the digests of the folder's files, a line each, in the order of their numbers"
+    }
+    lines = [hashlib.sha256((one / "part-0.parquet").read_bytes()).hexdigest() for one in folders]
+    assert [one["sha256"] for one in of_folders["hashes"]] == [
+        hashlib.sha256(f"{line}\n".encode()).hexdigest() for line in lines
+    ]
 
 
 def test_files_are_written_whole_and_inside_ones_are_the_owners(tmp_path, monkeypatch):
