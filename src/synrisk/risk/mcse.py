@@ -54,12 +54,12 @@ def errors_of(
     """
     n_records, n_targets = len(near.truth), 1 + len(shape)
     joint = _Joint(log_posterior, near, shape)
-    derivatives = None if prior is None else _Derivatives.of(joint, prior, share)
 
     def within(model: int) -> TargetDerivatives:
         own = axes_of_models[model]
-        both = (joint.within(own), None) if derivatives is None else derivatives.over(own, shape)
-        return TargetDerivatives(*both)
+        if prior is None:
+            return TargetDerivatives(joint.within(own), None)
+        return joint.derivatives(own, prior, share)
 
     n_kinds = 1 if prior is None else N_KINDS
     summed = errors_of_models(
@@ -197,18 +197,6 @@ class Near:
     missed: FloatArray
     widths: FloatArray
 
-    def cells(self, shape: tuple[int, ...]) -> BoolArray:
-        """Return which cells are near on each axis, ``(axis, record, cell)``."""
-        starts = np.cumsum([0, *shape])
-        found = []
-        for axis, size in enumerate(shape):
-            if len(self.missed):
-                near = self.missed[:, starts[axis] : starts[axis + 1]] == 0.0
-            else:
-                near = np.arange(size) == self.truth[:, axis, None]
-            found.append(_over_cells(near, axis, shape))
-        return np.stack(found)
-
     def log_measure(self, shape: tuple[int, ...]) -> FloatArray:
         """Return the log of what each cell stands for, ``(record, cell)``."""
         starts = np.cumsum([0, *shape])
@@ -222,67 +210,6 @@ def _over_cells(values: Any, axis: int, shape: tuple[int, ...]) -> Any:
     """Return what belongs to the guesses of an axis for every cell, ``(record, cell)``."""
     wide = [len(values), *(size if k == axis else 1 for k, size in enumerate(shape))]
     return np.broadcast_to(values.reshape(wide), (len(values), *shape)).reshape(len(values), -1)
-
-
-@dataclass(frozen=True, repr=False)
-class _Derivatives:
-    """How probabilities change with the logs of cells, of the likelihood and of what is predicted.
-
-    The posterior is that of a prior s·p + (1 − s)·u with p normalised, so its log changes by
-    r = s·p/(s·p + (1 − s)·u) times that of p, less what normalises p. Targets are the posterior,
-    the prior, and the difference: each of all variables and of every one.
-
-    Attributes
-    ----------
-    likelihood, prior
-        ``(record, cell, target)``; what normalises p is not yet in the latter.
-    model
-        p, ``(record, cell)``.
-    """
-
-    likelihood: FloatArray
-    prior: FloatArray
-    model: FloatArray
-
-    @classmethod
-    def of(cls, joint: _Joint, prior: MixedPrior, share: float) -> _Derivatives:
-        p, posterior = prior.model, np.exp(joint.log_posterior)
-        near = joint.near.cells(joint.shape)
-        targets = [np.asarray(near.all(axis=0)), *near]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            ratio = np.where(p > 0, share * p / np.exp(prior.log_prior), 0.0)
-        after = np.stack([_derivatives(posterior, one) for one in targets], axis=2)
-        before = share * np.stack([_derivatives(p, one) for one in targets], axis=2)
-        nothing = np.zeros_like(after)
-        of_posterior = ratio[:, :, None] * after
-        return cls(
-            np.concatenate([after, nothing, after], axis=2),
-            np.concatenate([of_posterior, before, of_posterior - before], axis=2),
-            p,
-        )
-
-    def over(self, axes: tuple[int, ...], shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
-        """Return both summed over the cells of a model's table, zeros before the targets."""
-        others = tuple(1 + k for k in range(len(shape)) if k not in axes)
-
-        def summed(values: FloatArray) -> FloatArray:
-            n_records, n_targets = len(values), values.shape[2]
-            whole = values.reshape(n_records, *shape, n_targets).sum(axis=others)
-            return np.asarray(whole.reshape(n_records, -1, n_targets))
-
-        prior, model = summed(self.prior), summed(self.model[:, :, None])
-        prior -= model * self.prior.sum(axis=1)[:, None, :]
-        zeros = np.zeros((*prior.shape[:2], 1))
-        return (
-            np.concatenate([zeros, summed(self.likelihood)], axis=2),
-            np.concatenate([zeros, prior], axis=2),
-        )
-
-
-def _derivatives(probability: FloatArray, target: BoolArray) -> FloatArray:
-    """Return the derivatives of a target's probability in the logs of cells, ``(record, cell)``."""
-    inside = np.where(target, probability, 0.0)
-    return np.asarray(inside - inside.sum(axis=1, keepdims=True) * probability)
 
 
 def _take_worse(
@@ -319,18 +246,48 @@ class _Joint:
         """
         from synrisk.core.kernels import target_probabilities_kernel
 
-        n_axes = len(self.shape)
-        n_cells = math.prod(self.shape[axis] for axis in axes)
-        out = np.zeros((len(self.near.truth), n_cells, 2 + n_axes))
-        target_probabilities_kernel()(
+        cells = self._placed(axes)
+        out = np.zeros((len(self.near.truth), self._n_cells(axes), 1, 2 + len(self.shape)))
+        target_probabilities_kernel()(self.log_posterior, *cells, out)
+        return out[:, :, 0]
+
+    def derivatives(
+        self, axes: tuple[int, ...], prior: MixedPrior, share: float
+    ) -> TargetDerivatives:
+        """Return how targets change with the logs of a model's cells, and of what it predicts.
+
+        The posterior is that of a prior s·p + (1 − s)·u with p normalised, so its log changes by
+        r = s·p/(s·p + (1 − s)·u) times that of p, less what normalises p. Targets are the
+        posterior, the prior, and the difference: each of all variables and of every one. Zeros
+        stand before them.
+        """
+        from synrisk.core.kernels import target_derivatives_kernel
+
+        n_targets = N_KINDS * (1 + len(self.shape))
+        own = (len(self.near.truth), self._n_cells(axes), 1 + n_targets)
+        found = TargetDerivatives(np.empty(own), np.empty(own))
+        target_derivatives_kernel()(
             self.log_posterior,
+            prior.model,
+            prior.log_prior,
+            share,
+            *self._placed(axes),
+            found.within,
+            found.by_prior,
+        )
+        return found
+
+    def _n_cells(self, axes: tuple[int, ...]) -> int:
+        return math.prod(self.shape[axis] for axis in axes)
+
+    def _placed(self, axes: tuple[int, ...]) -> tuple[Any, ...]:
+        """Return what kernels take of the truth and of where cells lie in a model's table."""
+        return (
             np.ascontiguousarray(self.near.truth),
             self.near.missed,
             np.array(self.shape),
             self.cells_of(axes),
-            out,
         )
-        return out
 
     def rank_bounds(
         self, axes: Sequence[tuple[int, ...]], variance_from_truth: Sequence[FloatArray]

@@ -13,10 +13,12 @@ import synrisk as sr
 from synrisk.base.workers import workers
 from synrisk.core import table_errors
 from synrisk.core.kernels import tail_shape
+from synrisk.core.summary import MixedPrior
 from synrisk.core.table_errors import ErrorSets
 from synrisk.fitting.common_random_numbers import CommonNumbers
 from synrisk.risk.estimators.importance import Importance
 from synrisk.risk.estimators.stacked import Stacked
+from synrisk.risk.mcse import Near, _Joint
 
 
 @pytest.mark.parametrize("n", [200, 226, 1000, 4001])
@@ -486,3 +488,50 @@ def test_the_share_that_matched_moments_explain_is_found(monkeypatch, truly):
     effects = np.sqrt(truly) * z[:, 1] * z[:, 4] + np.sqrt(1 - truly) * noise
     found = share + effects @ form @ effects / (effects @ effects)
     assert abs(found - truly) < 4 * (0.005 + 0.063 * truly)
+
+
+# -- derivatives of what is reported ---------------------------------------------------------------
+@pytest.mark.parametrize("axes", [(0, 1), (1, 2), (2,)])
+@pytest.mark.parametrize("tolerant", [False, True])
+def test_derivatives_in_the_logs_of_a_models_cells(axes, tolerant):
+    """Of a posterior with the prior s·p + (1 − s)·u, against central differences."""
+    rng, shape, share, n = np.random.default_rng(7), (3, 4, 2), 0.9, 5
+    log_l, log_p = rng.normal(size=(2, n, 24))
+    log_p[:, 5] = -np.inf  # no model predicts it
+    truth = np.stack([rng.integers(size, size=n) for size in shape], axis=1)
+    near = [np.arange(size) == truth[:, [axis]] for axis, size in enumerate(shape)]
+    if tolerant:
+        near = [one | (rng.random(one.shape) < 0.4) for one in near]
+    by_axis = [
+        one.reshape(n, *(size if k == axis else 1 for k, size in enumerate(shape)))
+        for axis, one in enumerate(near)
+    ]
+    by_axis = [np.broadcast_to(one, (n, *shape)).reshape(n, 24) for one in by_axis]
+    targets = np.stack([np.logical_and.reduce(by_axis), *by_axis])
+    cell_of = np.indices(shape).reshape(3, 24)[list(axes)]
+    table = tuple(shape[axis] for axis in axes)
+    cell_of = np.ravel_multi_index(tuple(cell_of), table)
+
+    def worked_out(by_likelihood, by_prediction):
+        p = np.exp(log_p + by_prediction[cell_of])
+        p /= p.sum(axis=1, keepdims=True)
+        prior = share * p + (1 - share) / 24
+        posterior = np.exp(log_l + by_likelihood[cell_of]) * prior
+        posterior /= posterior.sum(axis=1, keepdims=True)
+        after, before = np.sum(targets * posterior, axis=2), np.sum(targets * prior, axis=2)
+        return p, prior, posterior, np.concatenate([after, before, after - before])
+
+    # The differences are off by the step's square, and by rounding over the step.
+    nothing, step, off = np.zeros(np.prod(table)), 1e-5, {"rtol": 0, "atol": 1e-9}
+    p, prior, posterior, _ = worked_out(nothing, nothing)
+    missed = np.concatenate([~one for one in near], axis=1).astype(float)
+    joint = _Joint(np.log(posterior), Near(truth, missed if tolerant else missed[:0, :0], p), shape)
+    mixed = MixedPrior(np.log(prior), p, np.zeros(n), truth)
+    found = joint.derivatives(axes, mixed, share)
+    for cell, by in enumerate(np.eye(len(nothing)) * step):
+        up, down = worked_out(by, nothing)[3], worked_out(-by, nothing)[3]
+        np.testing.assert_allclose(found.within[:, cell, 1:].T, (up - down) / 2 / step, **off)
+        up, down = worked_out(nothing, by)[3], worked_out(nothing, -by)[3]
+        np.testing.assert_allclose(found.by_prior[:, cell, 1:].T, (up - down) / 2 / step, **off)
+    assert (found.within[:, :, 0] == 0).all()
+    assert (found.by_prior[:, :, 0] == 0).all()

@@ -10,6 +10,7 @@ from synrisk.core.kernels.standard_errors import error_kernel, tail_shape
 from synrisk.core.kernels.summarise import (
     rank_bounds_kernel,
     summarise_kernel,
+    target_derivatives_kernel,
     target_probabilities_kernel,
 )
 from synrisk.core.kernels.weights import accumulate_kernel, reduce_kernel, release_kernel
@@ -29,5 +30,6 @@ __all__ = [
     "release_kernel",
     "summarise_kernel",
     "tail_shape",
+    "target_derivatives_kernel",
     "target_probabilities_kernel",
 ]

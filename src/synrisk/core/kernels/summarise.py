@@ -12,7 +12,7 @@ from numba import njit, types
 from synrisk.core.kernels.compiling import as_kernel
 from synrisk.core.kernels.digest import sources_digest
 from synrisk.core.kernels.exp_log import LOG2E, exponential, logarithm, wide_vectors
-from synrisk.core.kernels.signatures import F1, F2, F3, FAST, I1, I2
+from synrisk.core.kernels.signatures import F1, F2, F3, F4, FAST, I1, I2
 from synrisk.core.kernels.simd import (
     N_LANES,
     broadcast,
@@ -46,6 +46,16 @@ def target_probabilities_kernel() -> Callable[..., None]:
     And what of it lies near the truth.
     """
     kernel: Callable[..., None] = _make_part(sources_digest())
+    return kernel
+
+
+@cache
+def target_derivatives_kernel() -> Callable[..., None]:
+    """Return the kernel of how targets change with the logs of a model's cells.
+
+    Of the likelihood, and of what is predicted where the prior is made of that.
+    """
+    kernel: Callable[..., None] = _make_derivatives(sources_digest())
     return kernel
 
 
@@ -317,46 +327,115 @@ def _make_summarise(digest: str) -> Any:
     return summarise
 
 
+@njit(error_model="numpy")
+def _add_within(
+    numbers: Any, truth: Any, missed: Any, sizes: Any, cell_of: Any, far: Any, out: Any
+) -> None:
+    """Add a record's `numbers`, ``(cell, number)``, to ``out[table cell, number, within]``.
+
+    `within` counts everything, what is near the truth, and what is near it on each axis; `far` is
+    room for a mark a cell.
+    """
+    n_cells, n_numbers = numbers.shape
+    for c in range(n_cells):
+        for j in range(n_numbers):
+            out[cell_of[c], j, 0] += numbers[c, j]
+        far[c] = 0.0
+    n_before, n_after, start = 1, n_cells, 0
+    for axis in range(len(sizes)):
+        n_after //= sizes[axis]
+        for outer in range(n_before):
+            for k in range(sizes[axis]):
+                near = k == truth[axis]
+                if len(missed) > 0:
+                    near = missed[start + k] == 0.0
+                at = (outer * sizes[axis] + k) * n_after
+                for c in range(at, at + n_after):
+                    if near:
+                        for j in range(n_numbers):
+                            out[cell_of[c], j, 2 + axis] += numbers[c, j]
+                    else:
+                        far[c] = 1.0
+        n_before *= sizes[axis]
+        start += sizes[axis]
+    for c in range(n_cells):
+        if far[c] == 0.0:
+            for j in range(n_numbers):
+                out[cell_of[c], j, 1] += numbers[c, j]
+
+
 def _make_part(digest: str) -> Any:
-    @as_kernel(types.void(F2, I2, F2, I1, I1, F3), fastmath=FAST)
+    @as_kernel(types.void(F2, I2, F2, I1, I1, F4), fastmath=FAST)
     def part(
         log_posterior: Any,  # (record, cell)
         truth: Any,  # (record, axis)
         missed: Any,  # (record, guess of any axis): 1 where it is not near the truth; or (0, 0)
         sizes: Any,  # (axis): of the joint grid
         cell_of: Any,  # (cell): in the model's table
-        out: Any,  # (record, table cell, [all, near the truth, near on each axis]), zero
+        out: Any,  # (record, table cell, 1, [all, near the truth, near on each axis]), zero
     ) -> None:
         _ = digest
         n_records, n_cells = log_posterior.shape
-        p, far = np.empty(n_cells), np.empty(n_cells)
+        p, far, everywhere = np.empty((n_cells, 1)), np.empty(n_cells), np.empty(0)
         for i in range(n_records):
             for c in range(n_cells):
-                p[c] = exponential(max(log_posterior[i, c], -800.0))
-            for c in range(n_cells):
-                out[i, cell_of[c], 0] += p[c]
-                far[c] = 0.0
-            n_before, n_after, start = 1, n_cells, 0
-            for axis in range(len(sizes)):
-                n_after //= sizes[axis]
-                for outer in range(n_before):
-                    for k in range(sizes[axis]):
-                        near = k == truth[i, axis]
-                        if len(missed) > 0:
-                            near = missed[i, start + k] == 0.0
-                        at = (outer * sizes[axis] + k) * n_after
-                        for c in range(at, at + n_after):
-                            if near:
-                                out[i, cell_of[c], 2 + axis] += p[c]
-                            else:
-                                far[c] = 1.0
-                n_before *= sizes[axis]
-                start += sizes[axis]
-            for c in range(n_cells):
-                if far[c] == 0.0:
-                    out[i, cell_of[c], 1] += p[c]
+                p[c, 0] = exponential(max(log_posterior[i, c], -800.0))
+            own = missed[i] if len(missed) > 0 else everywhere
+            _add_within(p, truth[i], own, sizes, cell_of, far, out[i])
 
     return part
+
+
+def _make_derivatives(digest: str) -> Any:
+    signature = types.void(F2, F2, F2, types.float64, I2, F2, I1, I1, F3, F3)
+
+    @as_kernel(signature, fastmath=FAST)
+    def derive(
+        log_posterior: Any,  # (record, cell), with the next two
+        model: Any,  # what the models predict, p
+        log_prior: Any,  # of s·p and a prior u that is known: log(s·p + (1 − s)·u)
+        share: Any,  # s
+        truth: Any,  # as in `part`, with the next three
+        missed: Any,
+        sizes: Any,
+        cell_of: Any,
+        by_likelihood: Any,  # (record, table cell, [none, after …, before …, after − before …])
+        by_prior: Any,  # the same: with p's logs, which are normalised
+    ) -> None:
+        _ = digest
+        n_records, n_cells = log_posterior.shape
+        n_table, n_targets = by_prior.shape[1], 1 + len(sizes)
+        # The posterior; the share of it that is due to p; and p itself.
+        numbers, far, everywhere = np.empty((n_cells, 3)), np.empty(n_cells), np.empty(0)
+        sums = np.empty((n_table, 3, 1 + n_targets))
+        for i in range(n_records):
+            for c in range(n_cells):
+                after, p = exponential(max(log_posterior[i, c], -800.0)), model[i, c]
+                numbers[c, 0], numbers[c, 1], numbers[c, 2] = after, 0.0, p
+                if p > 0.0:
+                    numbers[c, 1] = after * share * p / exponential(max(log_prior[i, c], -800.0))
+            sums[:] = 0.0
+            own = missed[i] if len(missed) > 0 else everywhere
+            _add_within(numbers, truth[i], own, sizes, cell_of, far, sums)
+            by_likelihood[i], by_prior[i] = 0.0, 0.0
+            for r in range(1, 1 + n_targets):
+                after, before, whole = 0.0, 0.0, 0.0
+                for c in range(n_table):
+                    after += sums[c, 0, r]
+                    before += sums[c, 2, r]
+                for c in range(n_table):
+                    whole += sums[c, 1, r] - after * sums[c, 1, 0]
+                for c in range(n_table):
+                    likelihood = sums[c, 0, r] - after * sums[c, 0, 0]
+                    by_likelihood[i, c, r] = likelihood
+                    by_likelihood[i, c, 2 * n_targets + r] = likelihood
+                    of_after = sums[c, 1, r] - after * sums[c, 1, 0] - whole * sums[c, 2, 0]
+                    of_before = share * (sums[c, 2, r] - before * sums[c, 2, 0])
+                    by_prior[i, c, r] = of_after
+                    by_prior[i, c, n_targets + r] = of_before
+                    by_prior[i, c, 2 * n_targets + r] = of_after - of_before
+
+    return derive
 
 
 def _make_bound(digest: str) -> Any:
