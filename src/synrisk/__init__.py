@@ -6,6 +6,7 @@ from synrisk.assessment.audit_result import Audit
 from synrisk.assessment.comparison import compare
 from synrisk.assessment.comparison_result import Comparison
 from synrisk.assessment.identification_risk import IdentificationRisk, identification_risk
+from synrisk.assessment.membership_risk import MembershipRisk, membership_risk
 from synrisk.assessment.parted_result import PartedRisk
 from synrisk.assessment.two_file_audit import audit
 from synrisk.audit.radius import Radius
@@ -88,6 +89,7 @@ __all__ = [
     "HurdleLogNormal",
     "IdentificationRisk",
     "Interval",
+    "MembershipRisk",
     "MostlyModel",
     "Normal",
     "OptionError",
@@ -126,6 +128,7 @@ __all__ = [
     "fit",
     "identification_risk",
     "load_households",
+    "membership_risk",
     "rounded",
     "suggest_plan",
     "utility",

@@ -8,10 +8,13 @@ from scipy.stats import norm, poisson
 
 import synrisk as sr
 from synrisk.audit.membership import (
+    ModelMembership,
+    by_draws,
     membership_by_holdout,
     membership_by_models,
     membership_of_files,
 )
+from synrisk.base.workers import Serial
 from synrisk.synthesis.release import read_release
 
 
@@ -69,8 +72,9 @@ def test_the_ratio_of_a_gaussian_model_is_that_of_evidences_with_and_without_the
 
     np.testing.assert_allclose(found.log_ratio, expected, rtol=0, atol=1e-8)
     assert not found.error.any()
-    assert found.epsilon == pytest.approx(np.abs(expected).max(), abs=1e-8)
-    assert found.advantage == pytest.approx(np.maximum(1 - np.exp(-np.array(expected)), 0).mean())
+    assert found.epsilon(0.95) == pytest.approx(np.abs(expected).max(), abs=1e-8)
+    advantage = np.maximum(1 - np.exp(-np.array(expected)), 0).mean()
+    assert found.advantage == (pytest.approx(advantage), 0.0)
 
 
 def test_the_ratio_of_a_poisson_model_is_that_of_sums_over_its_one_parameter():
@@ -113,7 +117,7 @@ def test_measures_are_of_even_odds_before():
     data = people(20, 1)[["x", "y"]]
     synthesizer = sr.fit([sr.Regression("y ~ x")], data, n_draws=100, seed=2)
     found = log_ratio(synthesizer, synthesizer.synthesize(seed=3))
-    measure = found.measures["membership", "gain"]
+    measure = found.measures["joint", "gain"]
     np.testing.assert_allclose(measure.value, 1 / (1 + np.exp(-found.log_ratio)) - 0.5)
 
 
@@ -124,6 +128,30 @@ def test_draws_made_elsewhere_are_refused():
     synthesizer = sr.Synthesizer.from_draws(plan, data, [draws])
     with pytest.raises(sr.OptionError, match="made elsewhere"):
         membership_by_models(synthesizer, [])
+
+
+def test_the_bound_by_draws_is_above_the_exact_ratio_in_at_most_a_twentieth_of_worlds():
+    plan = [sr.Regression("y ~ x", prior=sr.Conjugate(scale=5.0, df=3.0))]
+    too_high, shares, n_worlds = 0, [], 60
+    for seed in range(n_worlds):
+        data = people(40, 100 + seed)[["x", "y"]]
+        data.loc[0, "y"] -= 3.0  # who still stands out
+        synthesizer = sr.fit(plan, data, n_draws=400, seed=2**70 + seed)
+        made = synthesizer.synthesize(seed=2**71 + seed)
+        release = read_release(synthesizer.confidential, made)
+        truth = membership_by_models(synthesizer, release).epsilon(0.95)
+        drawn = ModelMembership(*by_draws(synthesizer, synthesizer.models[0], release, Serial()))
+        too_high += drawn.epsilon(0.95) > truth
+        shares.append(drawn.epsilon(0.95) / truth)
+    assert too_high / n_worlds < 0.05 + 4 * np.sqrt(0.05 * 0.95 / n_worlds)
+    assert np.mean(shares) > 0.4  # it says something
+
+
+def test_who_cannot_be_relied_on_is_left_out_of_the_bound():
+    ratio, error = np.array([0.1, 3.0, -0.2]), np.array([0.0, 0.0, 0.05])
+    found = ModelMembership(ratio, error, np.array([True, False, True]))
+    assert found.epsilon(0.95) == pytest.approx(0.1)
+    assert found.measures["joint", "gain"].reliable.tolist() == [True, False, True]
 
 
 N_WORLDS = 400

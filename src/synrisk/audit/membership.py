@@ -37,23 +37,25 @@ from synrisk.audit.shared_codes import (
     read_files,
     refuse_empty,
 )
-from synrisk.base.arrays import FloatArray
+from synrisk.base.arrays import BoolArray, FloatArray
 from synrisk.base.errors import OptionError, listed, within_memory
 from synrisk.base.workers import Executor, Serial
+from synrisk.core.batches import Units
 from synrisk.core.likelihood import Nodes
-from synrisk.core.measures import RecordMeasures, measures_of_truth
+from synrisk.core.measures import JOINT, RecordMeasures, measures_of_truth
 from synrisk.data.frames import TableLike, read_table
+from synrisk.data.schema import Factor, label_key
 from synrisk.fitting import Reach
+from synrisk.fitting.psis import LEAST_JUDGED, are_reliable, smoothed
 from synrisk.models.posterior import Posterior
 from synrisk.synthesis.fitted_model import Model
 from synrisk.synthesis.release import Released
 from synrisk.synthesis.synthesizer import Synthesizer
 
-MEMBERSHIP = "membership"
 _HELD_OUT = "The held-out data"
-_RISK = 0.05  # that a bound by Monte Carlo is too high
 _FEW = 256  # records, whose densities at all draws are held at once
 _PAIR = 2  # draws of a fit come in antithetic pairs
+_LEAST_EVEN = 0.8  # of the draws, above which the tail of their weights need not be looked at
 # Shares of all people that are called members, the most suspicious first: fixed without the data.
 _CALLED = (0.01, 0.05, 0.1, 0.25, 0.5)
 _LEAST_CALLED = 5
@@ -71,10 +73,13 @@ class ModelMembership:
     log_ratio, error
         log p(Ỹ | y) − log p(Ỹ | y_-i) of each record, and its Monte-Carlo standard error (0 where
         it is exact).
+    is_reliable
+        Of which records both can be relied on.
     """
 
     log_ratio: FloatArray
     error: FloatArray
+    is_reliable: BoolArray
 
     @property
     def probability(self) -> FloatArray:
@@ -82,34 +87,37 @@ class ModelMembership:
         return np.asarray(expit(self.log_ratio))
 
     @property
-    def advantage(self) -> float:
-        """The mean over records of how much oftener a best test is right than wrong.
+    def advantage(self) -> tuple[float, float]:
+        """The mean over records of how much oftener a best test is right than wrong; its error.
 
         That is the total variation between releases with a record and without it,
         E[(1 − p(Ỹ|y_-i)/p(Ỹ|y))₊ | y]: each record gives one unbiased draw of it. Records share the
-        release, so the mean is as lucky as that is.
+        release, so the mean is as lucky as that is. The error is Monte Carlo's alone, at most: as
+        if it were the same way for all records, which share the draws.
         """
-        return float(np.maximum(-np.expm1(-self.log_ratio), 0.0).mean())
+        inverse = np.exp(np.minimum(-self.log_ratio, 0.0))
+        error = np.where(self.log_ratio > 0.0, inverse * self.error, 0.0)
+        return float((1.0 - inverse).mean()), float(error.mean())
 
-    @property
-    def epsilon(self) -> float:
-        """A lower bound on ε of pure differential privacy, one record added or removed.
+    def epsilon(self, confidence: float) -> float:
+        """Return a lower bound on ε of pure differential privacy, one record added or removed.
 
         Such a mechanism gives no release whose probability differs by more than e^ε: the largest
         |log ratio| that happened is a bound. Exact ratios make it certain; from others as many
-        standard errors are taken off as hold for all records at once with 95 % confidence. It does
-        not bound (ε, δ).
+        standard errors are taken off as hold for all records at once with that confidence, and
+        those that cannot be relied on are left out. It does not bound (ε, δ).
         """
-        z = float(ndtri(1.0 - 0.5 * _RISK / len(self.log_ratio)))
-        return float(max(0.0, (np.abs(self.log_ratio) - z * self.error).max()))
+        z = float(ndtri(1.0 - 0.5 * (1.0 - confidence) / len(self.log_ratio)))
+        least = np.abs(self.log_ratio) - z * self.error
+        return float(max(0.0, least[self.is_reliable].max(initial=0.0)))
 
     @property
     def measures(self) -> RecordMeasures:
         """The probability of membership by record, ½ before the release."""
         after = self.probability
         error = after * (1.0 - after) * self.error
-        before, known = np.full(after.shape, 0.5), np.isfinite(self.log_ratio)
-        return RecordMeasures(measures_of_truth(MEMBERSHIP, before, after, error, error, known))
+        before, known = np.full(after.shape, 0.5), self.is_reliable & np.isfinite(self.log_ratio)
+        return RecordMeasures(measures_of_truth(JOINT, before, after, error, error, known))
 
 
 def membership_by_models(
@@ -135,14 +143,37 @@ def membership_by_models(
     executor = Serial() if executor is None else executor
     n_records = synthesizer.n_records
     log_ratio, variance = np.zeros(n_records), np.zeros(n_records)
+    is_reliable = np.ones(n_records, dtype=bool)
     for model in synthesizer.models:
+        is_reliable &= ~alone_with_level(synthesizer, model)
         if model.regression.distribution.exact:
             log_ratio += _exact(synthesizer, model, release, executor)
             continue
-        own, error = _by_draws(synthesizer, model, release, executor)
+        own, error, reliable = by_draws(synthesizer, model, release, executor)
         log_ratio += own
         variance += error**2
-    return ModelMembership(log_ratio, np.sqrt(variance))
+        is_reliable &= reliable
+    return ModelMembership(log_ratio, np.sqrt(variance), is_reliable)
+
+
+def alone_with_level(synthesizer: Synthesizer, model: Model) -> BoolArray:
+    """Tell whose level nobody else has: that it can be released at all says who was in the data.
+
+    Levels that were declared, and true and false, are possible whoever has them.
+    """
+    variable = synthesizer.schema.variables[model.response]
+    codes = synthesizer.columns[model.response]
+    if not isinstance(variable, Factor):
+        return np.zeros(len(codes), dtype=bool)
+    stated = {label_key(level) for level in variable.stated}
+    is_read = np.array(
+        [
+            label_key(level) not in stated and not isinstance(level, bool | np.bool_)
+            for level in variable.levels
+        ]
+    )
+    n_each = np.bincount(codes, minlength=len(variable.levels))
+    return np.asarray((n_each[codes] == 1) & is_read[codes])
 
 
 def _exact(
@@ -178,44 +209,71 @@ def _rows_of(synthesizer: Synthesizer, model: Model) -> tuple[FloatArray, FloatA
     return matrix, y.astype(np.float64), np.ones(len(y)) if weights is None else weights
 
 
-def _by_draws(
+def by_draws(
     synthesizer: Synthesizer, model: Model, release: Sequence[Released], executor: Executor
-) -> tuple[FloatArray, FloatArray]:
-    """Return the log ratios of one model and their errors, by draws from the same numbers."""
-    fits = [model.posterior]
-    fits += [synthesizer.refits.refit(model, one, executor).posterior for one in release]
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Return the log ratios of one model, their errors, and which can be relied on.
+
+    Draws of all fits are made from the same random numbers, but for those of Markov chains.
+    """
+    refits = [synthesizer.refits.refit(model, one, executor) for one in release]
+    fits = [model.posterior, *(one.posterior for one in refits)]
     n_draws = min(fit.n_draws for fit in fits)
     n_draws -= n_draws % _PAIR
     fits = [fit.first(n_draws) for fit in fits]
+    chain = fits[0].chain
     matrix, y, omega = _rows_of(synthesizer, model)
     log_ratio, error = np.empty(len(y)), np.empty(len(y))
+    is_reliable = np.full(len(y), all(one.reliable for one in refits))
     for first in range(0, len(y), _FEW):
         part = slice(first, min(first + _FEW, len(y)))
+        total, square = np.zeros(part.stop - part.start), np.zeros(part.stop - part.start)
         moved = np.zeros((part.stop - part.start, n_draws))
-        total = np.zeros(part.stop - part.start)
         for k, fit in enumerate(fits):
-            log_mean, influence = _log_mean(model, fit, matrix[part], y[part], omega[part])
+            weights = _log_weights(model, fit, matrix[part], y[part], omega[part])
+            log_mean = logsumexp(weights, axis=1)
+            weights -= log_mean[:, None]
+            influence = np.exp(weights) - np.exp(fit.log_weights)
             sign = float(len(release)) if k == 0 else -1.0
             total += sign * log_mean
-            moved += sign * influence
-        by_pair = moved.reshape(len(moved), -1, _PAIR).sum(axis=2)
-        n_pairs = by_pair.shape[1]
+            if k == 0 and chain is not None:
+                square += sign**2 * _variance(influence, Units.of_chains(chain, n_draws))
+            else:
+                moved += sign * influence
+            is_reliable[part] &= _can_be_relied_on(weights)
         log_ratio[part] = total
-        error[part] = np.sqrt(n_pairs / max(n_pairs - 1, 1) * (by_pair**2).sum(axis=1))
-    return log_ratio, error
+        error[part] = np.sqrt(square + _variance(moved, Units(_PAIR)))
+    return log_ratio, error, is_reliable
 
 
-def _log_mean(
+def _log_weights(
     model: Model, fit: Posterior, matrix: FloatArray, y: FloatArray, omega: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return log E[f^-ω] of records by draws, and by how much each draw moves it."""
+) -> FloatArray:
+    """Return the log of each draw's part of E[f^-ω], by record."""
     eta = np.einsum("ic,hcp->ihp", matrix, fit.coefficients)
     auxiliary = np.broadcast_to(fit.auxiliary, (len(y), *fit.auxiliary.shape))
     log_density = model.regression.distribution.log_density(y[:, None], eta, auxiliary)
-    log_weight = fit.log_weights - logsumexp(fit.log_weights)
-    terms = log_weight - omega[:, None] * log_density
-    log_mean = logsumexp(terms, axis=1)
-    return log_mean, np.exp(terms - log_mean[:, None]) - np.exp(log_weight)
+    return fit.log_weights - logsumexp(fit.log_weights) - omega[:, None] * log_density
+
+
+def _variance(influence: FloatArray, units: Units) -> FloatArray:
+    """Return the variance of a log mean by what each draw moves it."""
+    placed = units.laid_out(influence) * units.occupied(influence.shape[1])
+    starts = np.arange(0, placed.shape[1], units.size)
+    of_units = np.add.reduceat(placed, starts, axis=1)
+    n_units = len(starts)
+    return np.asarray(n_units / max(n_units - 1, 1) * (of_units**2).sum(axis=1))
+
+
+def _can_be_relied_on(log_weights: FloatArray) -> BoolArray:
+    """Tell whose weights a few draws do not carry; the tail is looked at where they are uneven."""
+    n_draws = log_weights.shape[1]
+    sizes = 1.0 / np.exp(2.0 * log_weights).sum(axis=1)
+    khat = np.full(len(sizes), np.nan)
+    if n_draws >= LEAST_JUDGED:
+        for i in np.flatnonzero(sizes < _LEAST_EVEN * n_draws):
+            khat[i] = smoothed(log_weights[i])[1]
+    return are_reliable(khat, sizes, n_draws)
 
 
 @dataclass(frozen=True, repr=False)
