@@ -9,7 +9,7 @@ from synrisk.base.arrays import IntArray
 from synrisk.models.posterior import Posterior
 from synrisk.risk.estimators.choose import PAPER
 from synrisk.risk.estimators.estimate import Estimator
-from synrisk.risk.grid_size import check_size, is_evaluated_jointly
+from synrisk.risk.grid_size import check_joint, check_size, is_evaluated_jointly
 from synrisk.risk.intruder_prior import Table
 from synrisk.risk.question import Question
 from synrisk.synthesis.relations import Relation
@@ -63,6 +63,8 @@ class Asked:
             is_joint=is_joint,
             may_be_split=len(shape) > 1 and not self.needs_joint and self.keeping != "auto",
         )
+        if self.keeping == "keep":
+            check_joint(n_records, shape)
         return is_joint
 
     @property

@@ -23,6 +23,7 @@ from synrisk.risk import tables
 from synrisk.risk.estimators.choose import prepare_all
 from synrisk.risk.estimators.paper import Paired
 from synrisk.risk.evaluation import Evaluation
+from synrisk.risk.grid_size import rows_of_part
 from synrisk.risk.guesses import Values
 from synrisk.risk.intruder_prior import Table
 from synrisk.risk.parted_evaluation import (
@@ -30,7 +31,6 @@ from synrisk.risk.parted_evaluation import (
     extents_of,
     parts_of,
     positions_of,
-    rows_of_part,
 )
 from synrisk.risk.question import widths
 from synrisk.risk.release_checks import ReleaseChecks, check_release

@@ -15,7 +15,8 @@ import xarray as xr
 
 from synrisk.assessment.attribute_result import AttributeRisk
 from synrisk.base.arrays import IntArray
-from synrisk.base.errors import OptionError, ResourceError, counted
+from synrisk.base.errors import OptionError, counted
+from synrisk.base.memory_limit import refuse_beyond
 from synrisk.base.workers import Workers, workers
 from synrisk.core.measures import JOINT, RecordMeasures
 from synrisk.core.summary import RiskArrays
@@ -29,7 +30,6 @@ from synrisk.risk.doubts import Doubt, Suspicion, is_known, suspicions
 from synrisk.risk.estimators.estimate import Finding
 from synrisk.risk.evaluation import Evaluation
 from synrisk.risk.further_releases import further_releases
-from synrisk.risk.grid_size import physical_memory
 from synrisk.risk.parted_evaluation import PartedEvaluation, positions_of
 from synrisk.risk.question import Question
 from synrisk.risk.release_checks import ReleaseChecks
@@ -151,13 +151,17 @@ class PartedRisk(AttributeRisk):
         `table` and `parts` read some columns, or a part at a time.
         """
         columns = [name for name in self.table.schema.names if name not in self._beside]
-        n_bytes = _COPIES * 8 * len(columns) * len(self._labels.records)
-        if n_bytes > physical_memory():
-            raise ResourceError(
-                f"The table of {counted(len(self._labels.records), 'record')} takes about "
-                f"{n_bytes / 2**30:,.0f} GiB. Read it a part at a time (risk.parts(), risk.table)."
-            )
+        self._refuse_beyond_memory(len(columns), "The table")
         return pd.concat(self.parts(columns))
+
+    def _refuse_beyond_memory(self, n_columns: int, what: str) -> None:
+        n_records = len(self._labels.records)
+        refuse_beyond(
+            _COPIES * 8 * n_columns * n_records,
+            f"{what} of {counted(n_records, 'record')}",
+            f"Read {counted(len(self._files), 'part')} one after the other (risk.parts(), "
+            "risk.table).",
+        )
 
     @property
     def _beside(self) -> set[str]:
@@ -167,6 +171,7 @@ class PartedRisk(AttributeRisk):
     def _columns_by_group(self) -> Iterator[tuple[str, pd.DataFrame]]:
         """Yield what a summary by group is made of: four columns of all records at a time."""
         wanted = ["probability", "prior", "rank"]
+        self._refuse_beyond_memory(1 + len(wanted), "A summary")
         joint = pd.concat(self.parts(wanted), ignore_index=True)
         rank = joint.pop("rank")
         yield JOINT, joint.assign(is_best=np.where(rank.isna(), np.nan, rank == 1), abs_diff=np.nan)

@@ -27,7 +27,7 @@ from synrisk.data.column_names import (
     refuse_record,
 )
 from synrisk.data.csv_dialects import SEPARATORS, Dialect, FileWarning, encoding_of
-from synrisk.data.unpacking import Attempt, Meter, is_packed, open_file
+from synrisk.data.unpacking import Attempt, Meter, is_packed, open_file, refuse_beyond_memory
 
 _PANDAS = tuple(int(part) for part in pd.__version__.split(".")[:2])
 # From 3.1 on pandas reads numbers to the last bit, and deprecates being asked to.
@@ -53,6 +53,11 @@ class _Lines:
     def is_even(self) -> bool:
         """Whether all rows have as many cells as the first line."""
         return set(self.n_rows_by_length) == {len(self.header)}
+
+    @property
+    def n_cells(self) -> int:
+        """How many cells there are below the first line."""
+        return sum(length * n_rows for length, n_rows in self.n_rows_by_length.items())
 
 
 def read_csv(
@@ -87,6 +92,8 @@ def read_csv(
         )
     _refuse_other_separator(lines, here, dialect.separator)
     _refuse_other_lengths(lines, here)
+    if not is_packed(path):  # else counted as it was unpacked
+        refuse_beyond_memory(here, path.stat().st_size + _BYTES_A_CELL * lines.n_cells)
     dialect = dialect.with_marks_of(lines.rows, here)
     refuse_record(dialect.plain(header), [dialect.plain(row) for row in lines.rows], here)
     refuse_duplicate_names([name for name in header if name], what)

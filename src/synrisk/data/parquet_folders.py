@@ -19,7 +19,7 @@ from synrisk.base.chunks import ROWS
 from synrisk.base.errors import DataError, FileError
 from synrisk.data.column_names import refuse_duplicate_names, refuse_numbers_as_names
 from synrisk.data.output_files import KnownFile
-from synrisk.data.unpacking import COPIES_OF_TEXT, Attempt, Meter
+from synrisk.data.unpacking import COPIES_OF_TEXT, Attempt, Meter, refuse_beyond_memory
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,6 +123,7 @@ class ParquetFolder:
             for k in range(told.num_row_groups):
                 n_encoded = told.row_group(k).total_byte_size
                 _count(meter, n_encoded, _DENSEST_GROUP * file.n_bytes)
+                refuse_beyond_memory(f"{self._here_of(file)}, row group {k + 1}", n_encoded)
                 batches = opened.iter_batches(
                     ROWS_READ, [k], list(wanted), use_threads=told.row_group(k).num_rows > ROWS
                 )

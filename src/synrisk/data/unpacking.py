@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, cast
 
 from synrisk.base.errors import FileError, OptionError, SynriskError
+from synrisk.base.memory_limit import n_parts_within, refuse_beyond
 
 MOST_BYTES = 2 * 2**30
 COPIES_OF_TEXT = 3  # as it is read, as values of Python, and as what these become
@@ -74,6 +75,17 @@ class Meter:
                 f"more, and the limit is {_size(self._most)}. If the file is meant to be so large, "
                 f"set the environment variable {_VARIABLE} to more bytes, such as {2 * n_in_all}."
             )
+        refuse_beyond_memory(self._here, n_in_all)
+
+
+def refuse_beyond_memory(here: str, n_bytes: int) -> None:
+    """Raise if reading something takes more memory than there is."""
+    refuse_beyond(
+        n_bytes,
+        f"{here}: to read it",
+        f"Confidential data and releases may be folders of Parquet files, read one after the "
+        f"other; {n_parts_within(n_bytes):,} files or more would do.",
+    )
 
 
 def _size(n_bytes: int) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Sequence
 
-from synrisk.base.errors import GuessError, listed
-from synrisk.base.messages import setting
+from synrisk.base.chunks import ROWS
+from synrisk.base.errors import GuessError, counted, listed
+from synrisk.base.memory_limit import gibibytes, memory_limit, refuse_beyond
+from synrisk.base.messages import either, setting
 from synrisk.core.clique_tree import CliqueTree, clique_tree, cliques_of
 from synrisk.models.plan import Plan
 from synrisk.synthesis.synthesizer import Synthesizer
@@ -19,6 +20,8 @@ _SMALL_JOINT = 100_000  # cells of a wide plan's joint grid that are looked at o
 _MOST_OF_CLIQUE = 20_000  # cells, of guesses that may be fewer
 _LEAST = 10  # guesses of a variable, however many hang together
 _COPIES = 6  # of the guesses of all records: values, what they stand for, posteriors
+_MOST_CHUNKS = 64  # of a part
+_MOST_BYTES = 1 << 28  # of the guesses of a part, with what is made of them
 _PARTS = 3  # distributions that are looked at where the joint grid is not
 
 
@@ -95,12 +98,10 @@ def n_elements(
     return max(sizes)
 
 
-def physical_memory() -> float:
-    """Return how many bytes this machine has; infinity where that cannot be known."""
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):  # not on Windows
-        return math.inf
+def rows_of_part(n_guesses: int) -> int:
+    """Return how many records make a part where each has so many guesses, of all variables."""
+    n_chunks = _MOST_BYTES // (_COPIES * 8 * ROWS * n_guesses)
+    return ROWS * min(max(n_chunks, 1), _MOST_CHUNKS)
 
 
 def check_size(
@@ -135,14 +136,36 @@ def check_size(
         if cells > MOST_CELLS or elements > MOST_ELEMENTS:
             _refuse_clique(tree, synthesizer.plan.synthesized, elements)
     n_bytes = _COPIES * 8 * n_records * sum(shape)
-    if n_bytes > physical_memory():
-        most = int(physical_memory() / (_COPIES * 8 * n_records))
+    if n_bytes > memory_limit():
+        most = int(memory_limit() / (_COPIES * 8 * n_records))
         raise GuessError(
             f"{sum(shape):,} guesses for each of {n_records:,} records take about "
-            f"{n_bytes / 2**30:,.0f} GiB, more than this machine has; {most:,} of all variables "
-            f"together are possible. Use fewer ({setting('guesses', 11)}).",
+            f"{gibibytes(n_bytes)}, and this process may have {gibibytes(memory_limit())}; "
+            f"{most:,} of all variables together are possible. Use fewer ({setting('guesses', 11)})"
+            f"{_or_in_parts(n_records, sum(shape))}.",
             about=("risk", "guesses"),
         )
+
+
+def check_joint(n_records: int, shape: tuple[int, ...]) -> None:
+    """Raise if the joint posteriors of all records cannot be kept in memory."""
+    refuse_beyond(
+        8 * n_records * math.prod(shape),
+        f"To keep the joint posteriors of {counted(n_records, 'record')}",
+        f"Use {setting('joint', 'drop')}{either('; joint(label) works one out', '')}.",
+    )
+
+
+def _or_in_parts(n_records: int, n_guesses: int) -> str:
+    """Return how records are evaluated that memory does not hold, where more than one part is."""
+    n_parts = -(-n_records // rows_of_part(n_guesses))
+    if n_parts < 2:
+        return ""
+    return either(
+        f", or name a folder, out='…': they are evaluated in {n_parts:,} parts",
+        f", or name a folder of Parquet files in [data] file: they are evaluated in {n_parts:,} "
+        "parts",
+    )
 
 
 def _refuse_joint(

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from synrisk.base.arrays import IntArray
-from synrisk.base.chunks import ROWS
 from synrisk.base.progress import under_way
 from synrisk.base.workers import Workers
 from synrisk.core.summary import RiskArrays
@@ -20,16 +19,6 @@ from synrisk.risk.evaluation import Evaluation
 from synrisk.risk.guesses import GuessSpan
 from synrisk.risk.question import Question
 from synrisk.synthesis.synthesizer import Synthesizer
-
-_MOST_CHUNKS = 64  # of a part
-_MOST_BYTES = 1 << 28  # of the guesses of a part, with what is made of them
-_COPIES = 6  # of these: values, what they stand for, posteriors
-
-
-def rows_of_part(n_guesses: int) -> int:
-    """Return how many records make a part where each has so many guesses, of all variables."""
-    n_chunks = _MOST_BYTES // (_COPIES * 8 * ROWS * n_guesses)
-    return ROWS * min(max(n_chunks, 1), _MOST_CHUNKS)
 
 
 def parts_of(n_records: int, n_rows: int) -> list[slice]:

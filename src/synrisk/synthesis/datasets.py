@@ -22,6 +22,7 @@ from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.base.chunks import ROWS, chunks
 from synrisk.base.errors import FitError, counted
 from synrisk.base.kept import called
+from synrisk.base.memory_limit import refuse_beyond
 from synrisk.base.seeds import stream
 from synrisk.base.workers import Executor
 from synrisk.data.frames import own_copy
@@ -40,6 +41,7 @@ from synrisk.synthesis.confidential import Confidential
 from synrisk.synthesis.variable_model import VariableModel
 
 _MOST_FOLDED = 0.01  # the share of negative roots that may be squared
+_COPIES = 2  # of a dataset: encoded, and as a frame
 _LARGEST_WHOLE = 2.0**53  # beyond, doubles skip whole numbers
 
 
@@ -61,6 +63,21 @@ def synthesize(
     """Return `m` synthetic datasets, with the other columns that may be released."""
     drawn = draw_columns(confidential, models, m, seed, executor)
     return [_frame(confidential, columns) for columns in drawn]
+
+
+def refuse_many_datasets(confidential: Confidential, m: int) -> None:
+    """Raise if so many datasets cannot be held in memory."""
+    n_records = confidential.n_records
+    n_cells = (
+        m * n_records * max(len(confidential.data.columns), len(confidential.plan.synthesized))
+    )
+    n_parts = m * len(rows_of_parts(n_records))
+    refuse_beyond(
+        _COPIES * 8 * n_cells,
+        f"To draw {counted(m, 'dataset')} of {counted(n_records, 'record')}",
+        "Draw fewer, or fit the models to a folder of Parquet files: datasets are then written in "
+        f"parts, here {n_parts:,} of them.",
+    )
 
 
 def draw_columns(

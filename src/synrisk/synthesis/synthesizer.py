@@ -56,7 +56,12 @@ from synrisk.models.posterior import Posterior, parameter_names
 from synrisk.models.priors import Conjugate, PriorSpec, check_prior
 from synrisk.synthesis.confidential import Confidential
 from synrisk.synthesis.dataset_parts import write_dataset
-from synrisk.synthesis.datasets import HeldBackWarning, synthesize, synthesize_parts
+from synrisk.synthesis.datasets import (
+    HeldBackWarning,
+    refuse_many_datasets,
+    synthesize,
+    synthesize_parts,
+)
 from synrisk.synthesis.draws import bambi
 from synrisk.synthesis.draws.arviz import inference_table, is_inference
 from synrisk.synthesis.draws.draw_tables import read_draws, split_rename
@@ -347,6 +352,8 @@ class Synthesizer:
                 "The confidential data were read in parts, and so are synthetic data written: name "
                 "a new folder, out='…'."
             )
+        if not self.confidential.is_stored:
+            refuse_many_datasets(self.confidential, int(m))
         team, start = workers(executor), checked_seed(seed)
         self._begin_synthesis(start)
         datasets: list[pd.DataFrame] | list[Path]

@@ -7,12 +7,19 @@ from helpers.cases import people
 from helpers.secret import SECRET
 
 import synrisk as sr
+from synrisk.base import memory_limit
 from synrisk.base.errors import within_memory
 
 
 @pytest.fixture(scope="module")
 def fitted():
     return sr.fit(sr.Regression("b ~ x"), people(200)[["x", "b"]], n_draws=100, seed=1)
+
+
+@pytest.fixture
+def little_memory(monkeypatch):
+    """Let this process have so many bytes."""
+    return lambda n_bytes: monkeypatch.setattr(memory_limit, "memory_limit", lambda: n_bytes)
 
 
 @pytest.mark.parametrize("factor", [1e14, 1e25, 1e200, 1e300])
@@ -54,9 +61,50 @@ def test_guesses_far_away(fitted, guesses, question):
 
 @pytest.mark.parametrize("guesses", [1000, sr.Range(1000)], ids=["a number", "a range"])
 def test_more_guesses_than_fit_into_memory(fitted, guesses, monkeypatch):
-    monkeypatch.setattr("synrisk.risk.grid_size.physical_memory", lambda: 5e6)
-    with pytest.raises(sr.GuessError, match="more than this machine has; 520 of all variables"):
+    monkeypatch.setattr("synrisk.risk.grid_size.memory_limit", lambda: 5e6)
+    with pytest.raises(sr.GuessError, match=r"may have 0.0 GiB; 520 of all variables"):
         sr.attribute_risk(fitted, fitted.synthesize(seed=SECRET), guesses=guesses)
+
+
+def test_guesses_of_many_records_that_memory_does_not_hold_fit_into_parts(fitted, monkeypatch):
+    release = fitted.synthesize(seed=SECRET)
+    monkeypatch.setattr("synrisk.risk.grid_size.memory_limit", lambda: 5e6)
+    monkeypatch.setattr("synrisk.risk.grid_size.rows_of_part", lambda _: 50)
+    with pytest.raises(sr.GuessError, match=r"out='…': they are evaluated in 4 parts"):
+        sr.attribute_risk(fitted, release, guesses=1000)
+
+
+def test_joint_posteriors_that_memory_does_not_hold(fitted, little_memory):
+    release = fitted.synthesize(seed=SECRET)
+    little_memory(1e4)
+    with pytest.raises(sr.ResourceError, match=r"joint posteriors of 200 records .*joint='drop'"):
+        sr.attribute_risk(fitted, release, joint="keep", question="paper")
+
+
+def test_datasets_that_memory_does_not_hold(fitted, little_memory):
+    little_memory(1e5)
+    fitted.synthesize(2, seed=SECRET)
+    with pytest.raises(sr.ResourceError, match=r"10,000 datasets .* in parts, here 10,000 of them"):
+        fitted.synthesize(10_000, seed=SECRET)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_tables_that_memory_does_not_hold(kind, tmp_path, little_memory):
+    path, data = tmp_path / f"people.{kind}", people(1000)[["x", "b"]]
+    data.to_csv(path, index=False) if kind == "csv" else data.to_parquet(path)
+    plan = sr.Regression("b ~ x")
+    assert sr.fit(plan, path, n_draws=10).n_records == 1000
+    little_memory(2e4)
+    with pytest.raises(sr.ResourceError, match=f"people.{kind}: to read it .* files or more"):
+        sr.fit(plan, path, n_draws=10)
+
+
+def test_a_part_of_a_folder_that_memory_does_not_hold(tmp_path, little_memory):
+    rng = np.random.default_rng(1)
+    pd.DataFrame({"a": rng.normal(size=5000)}).to_parquet(tmp_path / "part-0.parquet")
+    little_memory(2e4)
+    with pytest.raises(sr.ResourceError, match=r"part-0.parquet, row group 1: .* files or more"):
+        sr.fit(sr.Regression("a ~ 1"), tmp_path, n_draws=10)
 
 
 @pytest.mark.parametrize(
