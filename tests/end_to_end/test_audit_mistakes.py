@@ -193,6 +193,12 @@ MISTAKES = {
         lambda _: audit(holdout=real()),
         "The held-out data are rows of the confidential data",
     ),
+    "people held out of whom nearly all are left out": (
+        lambda _: audit(
+            holdout=pd.concat([real().iloc[:12], fake(Income=fake()["Income"] + 1).iloc[:15]]),
+        ),
+        "beside those that stand in the confidential data too",
+    ),
     "the release as people held out": (
         lambda _: audit(holdout=fake()),
         "The held-out data are rows of the release",

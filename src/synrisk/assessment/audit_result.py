@@ -72,6 +72,11 @@ class Audit:
         return len(self._files.release)
 
     @property
+    def held_out_copies(self) -> int:
+        """How many held-out rows stand in the confidential file too, and were left out."""
+        return self._files.held_out_copies
+
+    @property
     def variables(self) -> Mapping[str, Variable]:
         """What the compared columns hold."""
         return self._files.variables
@@ -387,6 +392,7 @@ class Audit:
             "kept": list(files.kept),
             "notes": list(files.notes),
             "added": list(files.added),
+            "held_out_copies": files.held_out_copies,
             "copies": pack(self.copies, arrays, "copies"),
             "lessons": [
                 pack(one, arrays, f"lesson{k}") for k, one in enumerate(self._lessons.values())
@@ -425,8 +431,11 @@ class Audit:
             labels,
             words("notes"),
             words("added"),
+            unpack(int, meta["held_out_copies"], arrays),
         )
         named = {*(files.keys or ()), *files.sensitive, *files.kept}
+        if files.held_out_copies < 0 or (files.held_out_copies and others is None):
+            raise FileError("The file has held-out rows that are not among its own.")
         if not files.release:
             raise FileError("The file has no synthetic dataset.")
         if not named <= set(files.names) or not files.has_known_levels:

@@ -61,6 +61,8 @@ class Files:
         What was chosen, and why.
     added
         Columns that the release alone has.
+    held_out_copies
+        How many held-out rows stand in the confidential file too, and were left out of `others`.
     """
 
     variables: Mapping[str, Variable]
@@ -73,6 +75,7 @@ class Files:
     labels: pd.Index[Any]
     notes: tuple[str, ...]
     added: tuple[str, ...] = ()
+    held_out_copies: int = 0
 
     @property
     def names(self) -> tuple[str, ...]:

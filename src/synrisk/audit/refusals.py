@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
+from scipy.special import bdtrc
 
 from synrisk.audit.compared_files import Files, Numbers, bits
+from synrisk.base.arrays import BoolArray
 from synrisk.base.errors import (
     DataError,
     DisclosureError,
@@ -29,6 +32,7 @@ from synrisk.synthesis.identifiers import is_row_counter
 CONFIDENTIAL, HELD_OUT = "The confidential data", "The held-out data"  # in messages
 LEAST_RECORDS = 20
 _MOST_SHARED = 0.5  # of held-out people who are in the confidential file too
+_BY_CHANCE = 0.01  # how often as many are there who only agree with somebody
 _DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}\b.*|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
 _MADE = re.compile(r"(?i)syn|fake|artificial|release")
 
@@ -224,23 +228,44 @@ def refuse_other_units(files: Files) -> None:
                 )
 
 
-def refuse_shared(files: Files) -> None:
-    """Raise where people who should not be in the confidential file are, or are the release."""
+def without_copies(files: Files) -> Files:
+    """Return the files without held-out rows that stand in the confidential file: no control.
+
+    People of few columns agree with others by chance, as much as within the file: then nobody is
+    left out. Raise where most of them stand there, or are the release.
+    """
     if files.others is None:
-        return
-    twins = _shared(files.people, files.people)
-    tables = [(one, "the release") for one in files.release]
-    for table, what in [(files.people, "the confidential data"), *tables]:
-        # People of few columns agree with others by chance, as much as within the file.
-        if _shared(files.others, table) > twins + _MOST_SHARED:
+        return files
+    among_people = _shared(files.people, files.people)
+    twins = float(among_people.mean())
+    in_people = _shared(files.others, files.people)
+    tables = [(_shared(files.others, one), "the release") for one in files.release]
+    for shared, what in [(in_people, "the confidential data"), *tables]:
+        if shared.mean() > twins + _MOST_SHARED:
             raise DataError(
                 f"{HELD_OUT} are rows of {what}: they must be people of the same kind who are in "
                 "neither file."
             )
+    n_shared = int(in_people.sum())
+    by_chance = (among_people.sum() + 1.0) / (len(files.people) + 1.0)
+    if not n_shared or bdtrc(n_shared - 1, len(in_people), min(by_chance, 1.0)) > _BY_CHANCE:
+        return files
+    others = Numbers(files.others.values[~in_people])
+    if len(others) < LEAST_RECORDS:
+        raise DataError(
+            f"{HELD_OUT}: {counted(len(others), 'row')} beside those that stand in the "
+            f"confidential data too; at least {LEAST_RECORDS} people who are in neither file are "
+            "needed for a comparison."
+        )
+    note = (
+        f"Of the held-out data {counted(n_shared, 'row')} stand in the confidential data too, more "
+        "than by chance: they are no control, and were left out."
+    )
+    return replace(files, others=others, held_out_copies=n_shared, notes=(*files.notes, note))
 
 
-def _shared(these: Numbers, those: Numbers) -> float:
-    """Return the share of rows that are in another table too; of one table, those there twice."""
+def _shared(these: Numbers, those: Numbers) -> BoolArray:
+    """Tell which rows are in another table too; of one table, those that are there twice."""
     theirs, own = common_cells(bits(these.values), bits(those.values))
     n_each = np.bincount(own, minlength=int(theirs.max()) + 1)
-    return float((n_each[theirs] > (these is those)).mean())
+    return np.asarray(n_each[theirs] > (these is those))

@@ -25,8 +25,8 @@ from synrisk.audit.refusals import (
     refuse_other_units,
     refuse_own_names,
     refuse_same_source,
-    refuse_shared,
     refuse_telling,
+    without_copies,
 )
 from synrisk.base.errors import (
     DataError,
@@ -95,7 +95,8 @@ def read_two_files(
     files, notes = _without_constants(files, notes)
     files = _with_kept(files)
     refuse_other_units(files)
-    refuse_shared(files)
+    files = without_copies(replace(files, notes=tuple(notes)))
+    notes = list(files.notes)
     return _with_roles(files, sought, notes)
 
 

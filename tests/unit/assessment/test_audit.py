@@ -93,6 +93,37 @@ def test_people_held_out_are_the_control(copied):
     assert len(copied.held_out) == N
 
 
+def test_held_out_people_who_stand_in_the_file_are_told_and_left_out(tmp_path):
+    shared = OTHERS.copy()
+    shared.iloc[: N // 5] = REAL.iloc[: N // 5].to_numpy()
+    shared = shared.astype({"income": float, "rent": float})
+    found = sr.audit(REAL, COPIED, holdout=shared, seed=1)
+    assert found.held_out_copies == N // 5
+    assert len(found.held_out) == N - N // 5
+    alone = sr.audit(REAL, COPIED, holdout=shared.iloc[N // 5 :], seed=1)
+    assert alone.held_out_copies == 0
+    pd.testing.assert_frame_equal(found.held_out, alone.held_out)
+    told = f"{N // 5} rows stand in the confidential data too"
+    assert [told in note for note in found.notes].count(True) == 1
+    assert not any(told in note for note in alone.notes)
+    found.save(tmp_path / "audit.nc")
+    loaded = sr.Audit.load(tmp_path / "audit.nc")
+    assert loaded.held_out_copies == N // 5
+    assert loaded.notes == found.notes
+
+
+def test_held_out_people_of_few_columns_agree_with_others_by_chance():
+    columns = ["region"]
+    tables = [one[columns].assign(kids=rng_kids(seed)) for seed, one in enumerate((REAL, FAKE))]
+    found = sr.audit(*tables, holdout=OTHERS[columns].assign(kids=rng_kids(2)), seed=1)
+    assert found.held_out_copies == 0
+    assert len(found.held_out) == N
+
+
+def rng_kids(seed):
+    return np.random.default_rng(seed).poisson(1.0, N)
+
+
 def test_the_same_seed_gives_the_same_numbers(honest):
     assert sr.audit(REAL, FAKE, seed=1).records.equals(honest.records)
     assert not sr.audit(REAL, FAKE, seed=2).records.equals(honest.records)
@@ -115,7 +146,7 @@ def test_it_is_saved_and_loaded_whole(copied, tmp_path):
         sr.AttributeRisk.load(tmp_path / "audit.nc")
 
 
-@pytest.mark.parametrize("changed", ["sensitive", "keys", "kept", "levels"])
+@pytest.mark.parametrize("changed", ["sensitive", "keys", "kept", "levels", "held_out_copies"])
 def test_a_file_of_other_columns_or_levels_is_refused(copied, tmp_path, changed):
     """Somebody changed it and signed it anew."""
     path = tmp_path / "audit.nc"
@@ -125,6 +156,8 @@ def test_a_file_of_other_columns_or_levels_is_refused(copied, tmp_path, changed)
     if changed == "levels":
         of_people = meta["audit"]["people"]["values"]
         arrays[of_people] = arrays[of_people] + 2.0
+    elif changed == "held_out_copies":
+        meta["audit"][changed] = -1
     else:
         names = meta["audit"][changed] or ["income"]
         meta["audit"][changed] = ["other", *names[1:]]
