@@ -119,9 +119,11 @@ class PartedRisk(AttributeRisk):
         raise self._refusal()
 
     def _refusal(self) -> OptionError:
+        is_stored = self.synthesizer.confidential.is_stored
         return OptionError(
             f"This needs all records at once, and they lie in parts in {self.folder}. Read them "
-            "a part at a time (risk.parts(), risk.table), or evaluate some of them (records=)."
+            "a part at a time (risk.parts(), risk.table), or "
+            + ("ask for one (joint, ranking)." if is_stored else "evaluate some (records=).")
         )
 
     # -- the parts ---------------------------------------------------------------------------------
