@@ -14,9 +14,12 @@ import pytest
 from helpers import engine_tasks as tasks
 
 import synrisk as sr
+from synrisk.assessment import evaluate_parts
 from synrisk.base.dask_cluster import DaskCluster
 from synrisk.base.process_pool import ProcessPool
 from synrisk.base.workers import workers
+from synrisk.data.part_files import KEPT, PartFolder
+from synrisk.risk import release_checks
 
 PLAN = [
     sr.Regression("y ~ x"),
@@ -50,7 +53,8 @@ def numbers(executor):
         fitted, release, guesses=guesses, question="paper", estimator="importance",
         n_draws=20, executor=executor,
     )  # fmt: skip
-    return [model.posterior.coefficients for model in fitted.models], release[0], risk.records
+    coefficients = [model.posterior.coefficients for model in fitted.models]
+    return coefficients, release[0], risk.records, risk.release_check.distance
 
 
 @pytest.fixture(name="serial", scope="module")
@@ -77,8 +81,8 @@ def make_client(cluster):
 def assert_same(found, expected):
     for one, other in zip(found[0], expected[0], strict=True):
         np.testing.assert_array_equal(one, other)
-    pd.testing.assert_frame_equal(found[1], expected[1], check_exact=True)
-    pd.testing.assert_frame_equal(found[2], expected[2], check_exact=True)
+    for one, other in zip(found[1:], expected[1:], strict=True):
+        pd.testing.assert_frame_equal(one, other, check_exact=True)
 
 
 @pytest.mark.parametrize("spec", ["threads", sr.Processes(1), sr.Processes(3)], ids=str)
@@ -96,7 +100,21 @@ def test_the_bits_do_not_depend_on_the_threads_of_blas(serial):
         assert_same(numbers("threads"), serial)
 
 
-@pytest.mark.parametrize("stage", ["fitting", "synthesizing", "evaluating"])
+STAGES = ["fitting", "synthesizing", "evaluating", "checking"]
+
+
+@pytest.fixture(name="stage", params=STAGES)
+def make_stage(request, monkeypatch):
+    """Tell a stage's work from others' by what it does; checks fit models too."""
+    doing, checking = request.param, []
+    if doing == "checking":
+        compare = release_checks.compare_fits
+        monkeypatch.setattr(
+            release_checks, "compare_fits", lambda *given: checking.append(1) or compare(*given)
+        )
+    return lambda what: bool(checking) if doing == "checking" else what == doing
+
+
 def test_a_worker_of_a_cluster_that_is_killed_takes_nothing_along(
     serial, client, stage, monkeypatch
 ):
@@ -105,7 +123,7 @@ def test_a_worker_of_a_cluster_that_is_killed_takes_nothing_along(
 
     def and_kill(self, task, asked):
         found = result(self, task, asked)
-        if task.what == stage and not killed:
+        if stage(task.what) and not killed:
             killed.append(next(iter(client.run(os.getpid).values())))
             os.kill(killed[0], signal.SIGKILL)
         return found
@@ -115,14 +133,13 @@ def test_a_worker_of_a_cluster_that_is_killed_takes_nothing_along(
     assert killed
 
 
-@pytest.mark.parametrize("stage", ["fitting", "synthesizing", "evaluating"])
 def test_a_process_that_is_killed_takes_nothing_along(serial, stage, monkeypatch):
     killed = []
     asked = ProcessPool._asked
 
     def and_kill(self, k, task, item):
         answer = asked(self, k, task, item)
-        if task.what != stage or killed:
+        if not stage(task.what) or killed:
             return answer
         process = self._workers[k].process
         os.kill(process.pid, signal.SIGKILL)
@@ -224,6 +241,8 @@ _OWN = """
 import synrisk as sr
 from functools import partial
 from synrisk.base.workers import workers
+from synrisk.data.part_files import KEPT, PartFolder
+from synrisk.risk import release_checks
 
 def own(k):
     return k
@@ -277,7 +296,9 @@ def test_a_closed_client_is_refused(cluster):
         workers(client)
 
 
-def test_a_scheduler_that_is_gone_is_an_error(monkeypatch):
+@pytest.fixture(name="own_scheduler")
+def make_own_scheduler(monkeypatch):
+    """A scheduler that may be killed, and a client of it with one worker."""
     distributed = pytest.importorskip("distributed")
     monkeypatch.setattr("synrisk.base.dask_cluster._GONE_AFTER", 3.0)
     scheduler = subprocess.Popen(
@@ -293,16 +314,7 @@ def test_a_scheduler_that_is_gone_is_an_error(monkeypatch):
         try:
             with distributed.Client(address, set_as_default=False) as client:
                 client.wait_for_workers(1, timeout=60)
-                with workers(client).open() as executor:
-                    results = executor.map(abs, range(10_000))
-                    next(results)
-                    scheduler.kill()
-                    begun = time.monotonic()
-                    with pytest.raises(
-                        sr.EngineError, match=r"scheduler is gone|client of Dask is"
-                    ):
-                        list(results)
-                    assert time.monotonic() - begun < 60
+                yield scheduler, client
         finally:
             worker.kill()
             worker.wait()
@@ -310,3 +322,42 @@ def test_a_scheduler_that_is_gone_is_an_error(monkeypatch):
         scheduler.kill()
         scheduler.wait()
         scheduler.stderr.close()
+
+
+GONE = r"scheduler is gone|client of Dask is"
+
+
+def test_a_scheduler_that_is_gone_is_an_error(own_scheduler):
+    scheduler, client = own_scheduler
+    with workers(client).open() as executor:
+        results = iter(executor.map(abs, range(10_000)))
+        next(results)
+        scheduler.kill()
+        begun = time.monotonic()
+        with pytest.raises(sr.EngineError, match=GONE):
+            list(results)
+        assert time.monotonic() - begun < 60
+
+
+def test_a_risk_whose_scheduler_was_killed_is_gone_on_with(own_scheduler, tmp_path, monkeypatch):
+    """By whatever engine: parts that are whole stay, and the bits are those of one run."""
+    scheduler, client = own_scheduler
+    monkeypatch.setattr(evaluate_parts, "rows_of_part", lambda _: 1_000)
+    fitted = sr.fit(PLAN[:2], people(4000), seed=1, n_draws=20)
+    release = fitted.synthesize(seed=2)
+    asked = {"question": "paper", "guesses": 3, "diagnostics": False}
+    write = PartFolder.write
+
+    def and_kill(folder, number, *given):
+        write(folder, number, *given)
+        if number == 1:
+            scheduler.kill()
+
+    with monkeypatch.context() as once:
+        once.setattr(PartFolder, "write", and_kill)
+        with pytest.raises(sr.EngineError, match=GONE):
+            sr.attribute_risk(fitted, release, out=tmp_path / "risk", executor=client, **asked)
+    again = sr.attribute_risk(fitted, release, out=tmp_path / "risk", **asked)
+    assert [state == KEPT for state in again.states] == [True, True, False, False]
+    whole = sr.attribute_risk(fitted, release, executor="serial", **asked)
+    pd.testing.assert_frame_equal(again.records, whole.records, check_exact=True)

@@ -18,6 +18,7 @@ import xarray as xr
 from synrisk.assessment.selection import positions_of
 from synrisk.base.arrays import IntArray
 from synrisk.base.errors import OptionError, counted, got, listed
+from synrisk.base.progress import with_progress
 from synrisk.base.workers import workers
 from synrisk.core.measures import JOINT, RecordMeasures
 from synrisk.core.spread import Spread
@@ -222,8 +223,14 @@ class AttributeRisk:
         row = self._row(record)
         return self.joint(record), tables.truth_among(self._grids, row)
 
+    @with_progress
     def verdict(
-        self, criteria: Criteria | None = None, *, further: int = 4, rows: str = CALLED
+        self,
+        criteria: Criteria | None = None,
+        *,
+        further: int = 4,
+        rows: str = CALLED,
+        progress: bool | None = None,  # noqa: ARG002 - of what shows it
     ) -> Verdict:
         """Return whether the release keeps the criteria: passed, failed, or cannot be judged.
 
@@ -241,6 +248,8 @@ class AttributeRisk:
             does without both.
         rows
             What the verdict calls records: "people", "households".
+        progress
+            As in `attribute_risk`.
         """
         if isinstance(further, bool) or not isinstance(further, int) or further < 0:
             raise OptionError("further must be a whole number from 0: releases beside this one.")
@@ -441,7 +450,11 @@ class AttributeRisk:
         self, criteria: Criteria | None, utility: Utility | None, rows: str, *, sharing: bool
     ) -> Source:
         """Return what a report is made of; what stays inside is not worked out for sharing."""
-        verdict = self.verdict(criteria, rows=rows, **({"further": 0} if sharing else {}))
+        verdict = (
+            self.verdict(criteria, rows=rows, further=0)
+            if sharing
+            else self.verdict(criteria, rows=rows)
+        )
         return Source(
             self._drawn,
             self._tables,

@@ -37,7 +37,7 @@ from synrisk.base.errors import (
     within_memory,
 )
 from synrisk.base.messages import place_of, setting
-from synrisk.base.progress import bar
+from synrisk.base.progress import under_way, with_progress
 from synrisk.base.workers import Workers, workers
 from synrisk.core.summary import RiskArrays
 from synrisk.data.frames import TableLike
@@ -67,6 +67,7 @@ _MOST_ROWS_FITTED = 100_000_000  # of all these fits together, in a wide plan: a
 _MOST_KEPT = 1 << 28  # bytes of joint posteriors that "auto" keeps
 
 
+@with_progress
 @within_memory
 def attribute_risk(
     synthesizer: Synthesizer,
@@ -85,7 +86,7 @@ def attribute_risk(
     diagnostics: bool = True,
     on_unreliable: UnreliableName = "auto",
     executor: Any = None,
-    progress: bool | None = None,
+    progress: bool | None = None,  # noqa: ARG001 - of what shows it
     out: str | os.PathLike[str] | None = None,
 ) -> AttributeRisk:
     """Evaluate what a worst-case intruder could learn about each record from a release.
@@ -162,7 +163,8 @@ def attribute_risk(
         ``distributed.Client`` or the address of a scheduler (``"tcp://127.0.0.1:8786"``) a cluster
         of Dask. Or an object with a ``map`` method. Results are the same to the last bit.
     progress
-        True shows a bar with the time left, if standard error is a terminal.
+        True shows a bar with the time left for every pass, over all workers, if standard error is
+        a terminal.
     out
         A folder for more records than memory holds the guesses of: they are evaluated a part at a
         time, and each part is written to a Parquet file, with the same numbers. Where a run ended
@@ -189,21 +191,19 @@ def attribute_risk(
             "evaluated: name a folder, out='…'."
         )
     team_of = workers(executor)
-    with bar(progress, "Reading the release", 1):
-        read = _read(asked, synthetic, stacked, n_draws)
+    read = _read(asked, synthetic, stacked, n_draws)
     if out is not None:
         with team_of.shared() as team:
-            parted = evaluate_parts(asked, read, out, team, progress)
+            parted = evaluate_parts(asked, read, out, team)
         if asked.diagnostics:
             _warn(parted.shaky)
         return parted
-    with bar(progress, "Laying out guesses", 1):
-        laid = _lay_out(asked, len(read.release))
+    laid = _lay_out(asked, len(read.release))
     with team_of.shared() as team:
-        evaluation, result, n_fitted = _evaluate(asked, read, laid, team, progress)
+        evaluation, result, n_fitted = _evaluate(asked, read, laid, team)
         checks = None
         if asked.diagnostics:
-            with bar(progress, "Checking the release", 1), team.open() as opened:
+            with team.open() as opened:
                 checks = check_release(synthesizer, read.release, opened, read.near)
     doubts = doubts_about(
         synthesizer,
@@ -331,19 +331,18 @@ def _lay_out(asked: Asked, n_datasets: int) -> _LaidOut:
 
 
 def _evaluate(
-    asked: Asked, read: Read, laid: _LaidOut, team: Workers, progress: bool | None
+    asked: Asked, read: Read, laid: _LaidOut, team: Workers
 ) -> tuple[Evaluation, RiskArrays, int]:
     """Evaluate the records, those that are unreliable anew if asked for; count these."""
-    with bar(progress, "Fitting models with the release", len(asked.estimators)):
-        estimates = prepare_all(
-            asked.synthesizer,
-            asked.estimators,
-            asked.draws,
-            read.release,
-            laid.extents,
-            team,
-            read.given_stacks,
-        )
+    estimates = prepare_all(
+        asked.synthesizer,
+        asked.estimators,
+        asked.draws,
+        read.release,
+        laid.extents,
+        team,
+        read.given_stacks,
+    )
     evaluation = Evaluation(
         asked.synthesizer,
         estimates,
@@ -357,7 +356,7 @@ def _evaluate(
     )
     n_records = len(asked.positions)
     n_bytes = 8 * n_records * int(np.prod(evaluation.shape, dtype=np.float64))
-    with bar(progress, "Evaluating records", n_records) as on_records:
+    with under_way("Evaluating records", n_records) as on_records:
         result = evaluation.run(
             team,
             keep_joint=asked.keeping == "keep"
@@ -370,7 +369,7 @@ def _evaluate(
     if rows and (asked.unreliable == "fit" or _are_few(evaluation, rows)):
         rows = rows[:_MOST_FITTED]
         n_fitted = len(rows)
-        with bar(progress, "Fitting at guesses", n_fitted) as on_records, team.open() as opened:
+        with under_way("Fitting at guesses", n_fitted) as on_records, team.open() as opened:
             evaluation = evaluation.fit_at_guesses(result, rows, read.release, opened, on_records)
     if asked.unreliable == "raise" and result.errors is not None:
         n_bad = int((~result.errors.reliable).sum())

@@ -15,7 +15,7 @@ from synrisk.assessment.parted_result import PartedRisk
 from synrisk.base.digests import digest
 from synrisk.base.errors import OptionError, UnreliableError, counted, listed
 from synrisk.base.messages import setting
-from synrisk.base.progress import bar
+from synrisk.base.progress import under_way
 from synrisk.base.workers import Workers
 from synrisk.core.summary import RiskArrays
 from synrisk.data.part_files import KEPT, PartFolder, tell_anew
@@ -64,16 +64,15 @@ def refuse_for_parts(asked: Asked, records: Any) -> None:
 
 
 def evaluate_parts(
-    asked: Asked, read: Read, out: str | os.PathLike[str], team: Workers, progress: bool | None
+    asked: Asked, read: Read, out: str | os.PathLike[str], team: Workers
 ) -> PartedRisk:
     """Evaluate all records into a folder; parts of an earlier run that fit stay as they are."""
     synthesizer, n_records = asked.synthesizer, asked.synthesizer.n_records
-    with bar(progress, "Laying out guesses", 1):
-        evaluation = _prepared(asked, read, team)
+    evaluation = _prepared(asked, read, team)
     with PartFolder.opened(out) as folder:
         made_from = _made_from(asked, read, evaluation)
         states = folder.begin(made_from)
-        with bar(progress, "Evaluating records", n_records) as on_records:
+        with under_way("Evaluating records", n_records) as on_records:
             for number, (part, state) in enumerate(zip(evaluation.parts, states, strict=True)):
                 if state == KEPT:
                     on_records(part.stop - part.start)
@@ -86,7 +85,7 @@ def evaluate_parts(
         folder.end(len(states))
     checks = None
     if asked.diagnostics:
-        checks = _checks(asked, read, team, progress)
+        checks = _checks(asked, read, team)
     notes = (
         *notes_of(synthesizer, read.release, evaluation.extents),
         *note_on_joint(evaluation.template),
@@ -186,12 +185,11 @@ def _table(evaluation: Evaluation, result: RiskArrays) -> Any:
     return pa.table({"record": pa.array([str(label) for label in record]), **columns})
 
 
-def _checks(asked: Asked, read: Read, team: Workers, progress: bool | None) -> ReleaseChecks:
+def _checks(asked: Asked, read: Read, team: Workers) -> ReleaseChecks:
     """Check the release: at once where all records are in memory, else by blocks."""
     synthesizer = asked.synthesizer
     with team.open() as opened:
         if synthesizer.confidential.step > 1:
-            return check_stored(synthesizer, read.release, opened, read.near, progress=progress)
-        with bar(progress, "Checking the release", 1):
-            sampled = [dataset.sample for dataset in read.release]
-            return check_release(synthesizer.sample, sampled, opened, read.near)
+            return check_stored(synthesizer, read.release, opened, read.near)
+        sampled = [dataset.sample for dataset in read.release]
+        return check_release(synthesizer.sample, sampled, opened, read.near)

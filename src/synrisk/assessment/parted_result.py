@@ -17,6 +17,7 @@ from synrisk.assessment.attribute_result import AttributeRisk
 from synrisk.base.arrays import IntArray
 from synrisk.base.errors import OptionError, counted
 from synrisk.base.memory_limit import refuse_beyond
+from synrisk.base.progress import under_way
 from synrisk.base.workers import Workers, workers
 from synrisk.core.measures import JOINT, RecordMeasures
 from synrisk.core.summary import RiskArrays
@@ -118,9 +119,11 @@ class PartedRisk(AttributeRisk):
         raise self._refusal()
 
     def _refusal(self) -> OptionError:
+        is_stored = self.synthesizer.confidential.is_stored
         return OptionError(
             f"This needs all records at once, and they lie in parts in {self.folder}. Read them "
-            "a part at a time (risk.parts(), risk.table), or evaluate some of them (records=)."
+            "a part at a time (risk.parts(), risk.table), or "
+            + ("ask for one (joint, ranking)." if is_stored else "evaluate some (records=).")
         )
 
     # -- the parts ---------------------------------------------------------------------------------
@@ -139,10 +142,12 @@ class PartedRisk(AttributeRisk):
 
     def parts(self, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
         """Yield the records, or some of their columns, a part at a time."""
-        for rows, file in zip(self._parted.parts, self._files, strict=True):
-            part = read_part(file, rows.stop - rows.start, columns)
-            part.index = self._labels.records[rows]
-            yield part
+        with under_way("Reading parts of the risk", len(self._labels.records)) as advance:
+            for rows, file in zip(self._parted.parts, self._files, strict=True):
+                part = read_part(file, rows.stop - rows.start, columns)
+                part.index = self._labels.records[rows]
+                yield part
+                advance(rows.stop - rows.start)
 
     @property
     def records(self) -> pd.DataFrame:

@@ -49,11 +49,15 @@ class Names:
         return next(self._next)
 
 
-def called(doing: str) -> Callable[[_F], _F]:
-    """Say what a task does, for whoever looks at it or reads of it: ``"evaluating"``."""
+def called(doing: str, shown: str | None = None) -> Callable[[_F], _F]:
+    """Say what a task does, for whoever looks at it or reads of it: ``"evaluating"``.
+
+    `shown` is what a bar calls the whole map; without it there is none, as where records are
+    counted over several maps.
+    """
 
     def marked(function: _F) -> _F:
-        function.doing = doing  # type: ignore[attr-defined]
+        function.doing, function.shown = doing, shown  # type: ignore[attr-defined]
         return function
 
     return marked
@@ -61,7 +65,18 @@ def called(doing: str) -> Callable[[_F], _F]:
 
 def doing(function: object) -> str:
     """Return what a task does, in words."""
-    while hasattr(function, "func"):  # a partial
-        function = function.func
+    function = _plain(function)
     said = getattr(function, "doing", None)
     return str(said if said is not None else getattr(function, "__name__", "working"))
+
+
+def shown_as(function: object) -> str | None:
+    """Return what a bar calls the map of a task, or None."""
+    said = getattr(_plain(function), "shown", None)
+    return None if said is None else str(said)
+
+
+def _plain(function: object) -> object:
+    while hasattr(function, "func"):  # a partial
+        function = function.func
+    return function

@@ -6,8 +6,9 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from functools import wraps
 from threading import Event
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 from synrisk.base.errors import OptionError
 
@@ -17,10 +18,40 @@ if TYPE_CHECKING:
 # Called with what is being done; the work is within its block.
 Show: TypeAlias = Callable[[str], AbstractContextManager[object]]
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
 COMPILING = "Compiling, once where its result can be kept: a first run takes longer."
 
 _open: ContextVar[Progress | None] = ContextVar("open", default=None)
 _said = Event()  # that there is compilation: once a process, whatever number of studies it runs
+
+
+def with_progress(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Return a function that shows what is `under_way` where it is called with progress=True."""
+
+    @wraps(function)
+    def shown(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        with _shown(kwargs.get("progress")):
+            return function(*args, **kwargs)
+
+    return shown
+
+
+@contextmanager
+def _shown(shown: Any) -> Iterator[None]:
+    """Open a display, if that is asked for and standard error is a terminal."""
+    _refuse_other_words(shown)
+    if not shown or _open.get() is not None or not sys.stderr.isatty():
+        yield
+        return
+    with _display():
+        yield
+
+
+def _refuse_other_words(shown: Any) -> None:
+    if shown is not None and not isinstance(shown, bool):
+        raise OptionError(f"progress must be True, False or None; got {type(shown).__name__}.")
 
 
 @contextmanager
@@ -37,8 +68,7 @@ def bar(shown: bool | None, what: str, total: int) -> Iterator[Callable[[int], N
     total
         How much of it there is.
     """
-    if shown is not None and not isinstance(shown, bool):
-        raise OptionError(f"progress must be True, False or None; got {type(shown).__name__}.")
+    _refuse_other_words(shown)
     # An open display stands before standard error, and before rich 15 says that it is no terminal.
     if not shown or (_open.get() is None and not sys.stderr.isatty()):
         yield lambda _: None

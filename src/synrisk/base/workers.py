@@ -21,8 +21,10 @@ from typing import Any, Protocol, TypeVar
 
 from synrisk.base import dask_cluster
 from synrisk.base.errors import OptionError, SynriskError, got, nearest
+from synrisk.base.kept import shown_as
 from synrisk.base.one_thread import one_thread_each
 from synrisk.base.process_pool import ProcessPool
+from synrisk.base.progress import under_way
 
 ENGINES = ("threads", "serial", "processes")
 
@@ -178,6 +180,28 @@ class Processes:
             _refuse_many(int(self.n), "Processes: n")
 
 
+@dataclass(frozen=True, eq=False)
+class _Watched:
+    """An executor whose finished tasks are counted on a bar, whatever engine it is."""
+
+    own: Executor
+
+    def map(self, function: Callable[[_T], _R], items: Iterable[_T], /) -> Iterable[_R]:
+        """Apply `function` to each item."""
+        what = shown_as(function)
+        if what is None:
+            return self.own.map(function, items)
+        return self._counted(what, function, items)
+
+    def _counted(
+        self, what: str, function: Callable[[_T], _R], items: Iterable[_T]
+    ) -> Iterator[_R]:
+        with under_way(what, length_hint(items)) as advance:
+            for result in self.own.map(function, items):
+                advance(1)
+                yield result
+
+
 @dataclass(frozen=True)
 class Workers:
     """An executor to be opened, and how many blocks it works on at once."""
@@ -189,7 +213,7 @@ class Workers:
     def open(self) -> Iterator[Executor]:
         """Open the executor; meanwhile linear algebra has one thread, here as in any worker."""
         with one_thread_each(), self.opening() as opened:
-            yield opened
+            yield opened if isinstance(opened, _Watched) else _Watched(opened)
 
     @contextmanager
     def shared(self) -> Iterator[Workers]:
@@ -200,8 +224,9 @@ class Workers:
 
 def here(executor: Executor) -> Executor:
     """Return threads for an executor that works elsewhere: for few tasks that need all the data."""
-    is_elsewhere = isinstance(executor, ProcessPool | dask_cluster.DaskCluster)
-    return _executor_of(_n_cores()) if is_elsewhere else executor
+    own = executor.own if isinstance(executor, _Watched) else executor
+    is_elsewhere = isinstance(own, ProcessPool | dask_cluster.DaskCluster)
+    return _Watched(_executor_of(_n_cores())) if is_elsewhere else executor
 
 
 def workers(spec: Any) -> Workers:

@@ -127,7 +127,7 @@ def squares_of_placed(family: Family, rows: Chunks, centre: float, executor: Exe
     return float(sum(executor.map(partial(_squares_in, family, centre), rows)))
 
 
-@called("fitting")
+@called("fitting", "Extent of the data")
 def _extent_in(family: Family, chunk: Chunk) -> Extent:
     rows = chunk.read()
     own = rows.y[counting(rows)]
@@ -152,7 +152,7 @@ def _extent_in(family: Family, chunk: Chunk) -> Extent:
     )
 
 
-@called("fitting")
+@called("fitting", "Spread of the response")
 def _squares_in(family: Family, centre: float, chunk: Chunk) -> float:
     placed = family.on_link_scale(chunk.read().y)
     return 0.0 if placed is None else float(((placed - centre) ** 2).sum())

@@ -185,7 +185,7 @@ def outcomes(
     return reduce(add, executor.map(partial(_outcomes_in, family, looked, extent.outcomes), rows))
 
 
-@called("fitting")
+@called("fitting", "Which parameters are told")
 def _outcomes_in(family: Family, looked: _Looked, values: FloatArray, chunk: Chunk) -> Outcomes:
     rows = chunk.read()
     counts = rows.omega > 0

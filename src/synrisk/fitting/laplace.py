@@ -124,7 +124,7 @@ class Problem:
         return total
 
 
-@called("fitting")
+@called("fitting", "Log posterior")
 def _log_likelihood(
     family: Family, coefficients: FloatArray, auxiliary: FloatArray, chunk: Chunk
 ) -> float:
@@ -134,7 +134,7 @@ def _log_likelihood(
         return float(rows.omega @ log_f)
 
 
-@called("fitting")
+@called("fitting", "Weights of the draws")
 def _log_likelihood_of_draws(draws: KernelDraws, chunk: Chunk) -> FloatArray:
     rows, total = chunk.read(), np.zeros(draws.beta.shape[-1])
     add_log_density(draws, rows.y, rows.matrix, rows.omega, total)
@@ -163,7 +163,7 @@ def likelihood_derivatives(
     return gradient, information
 
 
-@called("fitting")
+@called("fitting", "Step of Newton")
 def _derivatives(
     family: Family, coefficients: FloatArray, auxiliary: FloatArray, chunk: Chunk
 ) -> tuple[FloatArray, FloatArray]:
@@ -399,7 +399,7 @@ def _check_resolution(problem: Problem, mode: FloatArray) -> None:
         )
 
 
-@called("fitting")
+@called("fitting", "Size of the response")
 def _squared_terms(coefficients: FloatArray, chunk: Chunk) -> float:
     """Return the sum of squares of what a response is multiplied by in the log likelihood."""
     rows = chunk.read()

@@ -257,7 +257,7 @@ class Furthest:
         return replace(self, error=error) if error < _LOOSE * self.error else None
 
 
-@called("fitting")
+@called("fitting", "Furthest records")
 def _furthest_in(
     mean: FloatArray, covariance: FloatArray, least: FloatArray, inverse: FloatArray, chunk: Chunk
 ) -> tuple[float, float, float, float]:

@@ -148,7 +148,7 @@ class Standardisation:
         return own
 
 
-@called("fitting")
+@called("fitting", "Spread of columns")
 def _squares_about(centre: FloatArray, chunk: Chunk) -> FloatArray:
     """Return the sums of squared distances of columns to their centres."""
     return np.asarray(((chunk.read().matrix - centre) ** 2).sum(axis=0))

@@ -106,13 +106,13 @@ def gram_of(rows: Chunks, executor: Executor) -> FloatArray:
     return np.asarray(sum(executor.map(_products, rows)))
 
 
-@called("fitting")
+@called("fitting", "Products of columns")
 def _products(chunk: Chunk) -> FloatArray:
     matrix = chunk.read().matrix
     return np.asarray(matrix.T @ matrix)
 
 
-@called("fitting")
+@called("fitting", "Sums of products")
 def _moments(centre: FloatArray, chunk: Chunk) -> tuple[FloatArray, FloatArray, float]:
     """Return a chunk's X'ΩX, X'Ω times the residuals, and sum of weights."""
     part = chunk.read()
@@ -129,7 +129,7 @@ def _errors(rows: Chunks, coefficients: FloatArray, executor: Executor) -> tuple
     return total, slope
 
 
-@called("fitting")
+@called("fitting", "Sums of squares")
 def _errors_in(coefficients: FloatArray, chunk: Chunk) -> tuple[float, FloatArray]:
     part = chunk.read()
     error = part.y - part.matrix @ coefficients

@@ -37,10 +37,12 @@ def extents_of(
 ) -> tuple[GuessSpan, ...]:
     """Return how far the guesses of all records go, for each variable."""
     whole: list[GuessSpan] = []
-    for part in parts:
-        grids = question.grids(synthesizer, positions_of(part), n_datasets)
-        own = list(map(GuessSpan.of, grids, synthesizer.plan.regressions))
-        whole = [one.and_of(two) for one, two in zip(whole, own, strict=True)] if whole else own
+    with under_way("Laying out guesses", synthesizer.n_records) as advance:
+        for part in parts:
+            grids = question.grids(synthesizer, positions_of(part), n_datasets)
+            own = list(map(GuessSpan.of, grids, synthesizer.plan.regressions))
+            whole = [one.and_of(two) for one, two in zip(whole, own, strict=True)] if whole else own
+            advance(part.stop - part.start)
     return tuple(whole)
 
 

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import pandas as pd
 
+from synrisk.base.kept import called
 from synrisk.base.workers import Executor, here
 from synrisk.data.archive import unpack
 from synrisk.risk.closeness import Closeness, all_together, comparisons
@@ -209,5 +210,6 @@ def check_release(
     return ReleaseChecks(distances, agreements, residuals, total, close, seeds, as_is, relations)
 
 
+@called("checking", "Checking the release")
 def _run(task: Callable[[], Any]) -> Any:
     return task()

@@ -24,7 +24,7 @@ import pandas as pd
 from synrisk.base.arrays import FloatArray, IntArray
 from synrisk.base.chunks import ROWS
 from synrisk.base.errors import SynriskError
-from synrisk.base.progress import bar
+from synrisk.base.progress import under_way
 from synrisk.base.workers import Executor, Serial, here
 from synrisk.data.buckets import Buckets
 from synrisk.data.column_store import StoreWriter, TemporaryFolder, pieces, stored_columns
@@ -103,7 +103,6 @@ def check_stored(
     relations: tuple[Relation, ...] = (),
     *,
     n_block: int = ROWS_OF_BLOCK,
-    progress: bool | None = None,
 ) -> ReleaseChecks:
     """Compare each dataset with what the models predict and with the records, by blocks.
 
@@ -112,7 +111,7 @@ def check_stored(
     checks = _Checks(synthesizer, tuple(release), here(executor), n_block)
     distances, total = compare_fits(synthesizer, release, executor)
     seeds = try_seeds(synthesizer, release)
-    with bar(progress, "Checking the release by blocks", checks.n_blocks) as checks.on_block:
+    with under_way("Checking the release by blocks", checks.n_blocks) as checks.on_block:
         linked, traces = checks.linked()
         close = [
             checks.values(),

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from synrisk.base.arrays import FloatArray, IntArray
+from synrisk.base.progress import under_way
 from synrisk.data.buckets import Buckets
 from synrisk.data.schema import Columns, Factor, Schema
 from synrisk.risk.block_routes import Route
@@ -55,8 +56,11 @@ class Block:
 
 def slices(n_rows: int, n_block: int) -> Iterator[slice]:
     """Yield which rows make each block by position."""
-    for first in range(0, n_rows, n_block):
-        yield slice(first, min(first + n_block, n_rows))
+    with under_way("Going through the table", n_rows) as advance:
+        for first in range(0, n_rows, n_block):
+            rows = slice(first, min(first + n_block, n_rows))
+            yield rows
+            advance(rows.stop - rows.start)
 
 
 def some_of(columns: Columns, rows: slice) -> Columns:

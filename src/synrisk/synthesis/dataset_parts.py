@@ -7,7 +7,6 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from synrisk.base.digests import digest
-from synrisk.base.progress import under_way
 from synrisk.base.workers import Executor
 from synrisk.data.part_files import KEPT, PartFolder
 from synrisk.synthesis.datasets import check_all_folded, draw_parts, rows_of_parts
@@ -26,13 +25,9 @@ def write_dataset(
     confidential, models = synthesizer.confidential, synthesizer.models
     parts = rows_of_parts(confidential.n_records)
     made_from = _made_from(synthesizer, number, seed, parts)
-    with (
-        PartFolder.opened(place.path, place.notes) as folder,
-        under_way(f"Dataset {number + 1}", confidential.n_records) as advance,
-    ):
+    with PartFolder.opened(place.path, place.notes) as folder:
         states = folder.begin(made_from)
         wanted = [k for k, state in enumerate(states) if state != KEPT]
-        advance(sum(p.stop - p.start for p, s in zip(parts, states, strict=True) if s == KEPT))
         # Types are those of the first part in all of them.
         schema = None if 0 in wanted else parquet.read_schema(folder.part(0))
         drawn = draw_parts(confidential, models, number, seed, [parts[k] for k in wanted], executor)
@@ -40,7 +35,6 @@ def write_dataset(
             table = pa.Table.from_pandas(frame, schema, preserve_index=False)
             schema = table.schema
             folder.write(k, table, made_from[k], n_folded)
-            advance(len(frame))
         folder.end(len(parts))
         all_folded: Counter[str] = Counter()
         for k in range(len(parts)):

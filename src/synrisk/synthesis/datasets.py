@@ -23,6 +23,7 @@ from synrisk.base.chunks import ROWS, chunks
 from synrisk.base.errors import FitError, counted
 from synrisk.base.kept import called
 from synrisk.base.memory_limit import refuse_beyond
+from synrisk.base.progress import under_way
 from synrisk.base.seeds import stream
 from synrisk.base.workers import Executor
 from synrisk.data.frames import own_copy
@@ -90,7 +91,11 @@ def draw_columns(
     """Return the synthesized columns of `m` datasets, encoded."""
     parts = chunks(confidential.n_records)
     task = _drawing(confidential, models, range(m), seed)
-    drawn = list(executor.map(task, _blocks(confidential, parts, range(m))))
+    drawn = []
+    with under_way("Datasets", m * confidential.n_records) as advance:
+        for chunk in executor.map(task, _blocks(confidential, parts, range(m))):
+            drawn.append(chunk)
+            advance(chunk.n_rows)
     datasets: list[Columns] = []
     for number in range(m):
         of_dataset = drawn[number * len(parts) : (number + 1) * len(parts)]
@@ -155,17 +160,22 @@ def draw_encoded(
     """Yield the same, of the synthesized columns alone and as they are encoded."""
     every = chunks(confidential.n_records)
     task = _drawing(confidential, models, [number], seed)
-    for rows in parts:
-        some = every[rows.start // ROWS : -(-rows.stop // ROWS)]
-        drawn = list(executor.map(task, _blocks(confidential, some, [number])))
-        columns = {
-            name: np.concatenate([chunk.columns[name] for chunk in drawn])
-            for name in confidential.plan.synthesized
-        }
-        n_folded: Counter[str] = Counter()
-        for chunk in drawn:
-            n_folded.update(chunk.n_folded)
-        yield columns, dict(n_folded)
+    n_rows = sum(rows.stop - rows.start for rows in parts)
+    with under_way(f"Dataset {number + 1}", n_rows) as advance:
+        for rows in parts:
+            some = every[rows.start // ROWS : -(-rows.stop // ROWS)]
+            drawn = []
+            for chunk in executor.map(task, _blocks(confidential, some, [number])):
+                drawn.append(chunk)
+                advance(chunk.n_rows)
+            columns = {
+                name: np.concatenate([chunk.columns[name] for chunk in drawn])
+                for name in confidential.plan.synthesized
+            }
+            n_folded: Counter[str] = Counter()
+            for chunk in drawn:
+                n_folded.update(chunk.n_folded)
+            yield columns, dict(n_folded)
 
 
 def check_all_folded(
@@ -207,6 +217,10 @@ class _Drawn:
 
     columns: dict[str, Any]
     n_folded: dict[str, int]
+
+    @property
+    def n_rows(self) -> int:
+        return len(next(iter(self.columns.values())))
 
 
 @dataclass(frozen=True, repr=False)

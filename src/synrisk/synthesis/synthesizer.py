@@ -30,6 +30,7 @@ from synrisk.base.errors import (
     within_memory,
 )
 from synrisk.base.messages import place_of, setting
+from synrisk.base.progress import under_way, with_progress
 from synrisk.base.seeds import MOST_TRIED, checked_seed
 from synrisk.base.workers import Executor, workers
 from synrisk.data.archive import intact
@@ -295,7 +296,13 @@ class Synthesizer:
 
     @overload
     def synthesize(
-        self, m: int = 1, seed: int | None = None, *, executor: Any = None, out: None = None
+        self,
+        m: int = 1,
+        seed: int | None = None,
+        *,
+        executor: Any = None,
+        out: None = None,
+        progress: bool | None = None,
     ) -> list[pd.DataFrame]: ...
 
     @overload
@@ -306,8 +313,10 @@ class Synthesizer:
         *,
         executor: Any = None,
         out: str | os.PathLike[str],
+        progress: bool | None = None,
     ) -> list[Path]: ...
 
+    @with_progress
     def synthesize(
         self,
         m: int = 1,
@@ -315,6 +324,7 @@ class Synthesizer:
         *,
         executor: Any = None,
         out: str | os.PathLike[str] | None = None,
+        progress: bool | None = None,  # noqa: ARG002 - of what shows it
     ) -> list[pd.DataFrame] | list[Path]:
         """Draw synthetic datasets, each from its own draw of the parameters.
 
@@ -339,6 +349,8 @@ class Synthesizer:
             A new folder to write the datasets to, in folders dataset-1 and so on of Parquet files
             part-00000.parquet and so on. Of data that were read in parts they are always written,
             and hold the columns of the formulas alone.
+        progress
+            As in `attribute_risk`.
 
         Returns
         -------
@@ -365,7 +377,7 @@ class Synthesizer:
         # Of the column that names the records everybody knows.
         held_back = [name for name in self.confidential.held_back if name != self.data.index.name]
         if held_back:
-            warnings.warn(_about_held_back(held_back), HeldBackWarning, stacklevel=2)
+            warnings.warn(_about_held_back(held_back), HeldBackWarning, stacklevel=3)
         return datasets
 
     def _write(self, folder: Path, m: int, seed: int, executor: Executor) -> list[Path]:
@@ -651,6 +663,7 @@ class Synthesizer:
         )
 
 
+@with_progress
 @within_memory
 def fit(
     regressions: Regression | Sequence[Regression],
@@ -665,6 +678,7 @@ def fit(
     id: str | None = None,  # noqa: A002 - the public name
     release: Sequence[str] | None = None,
     executor: Any = None,
+    progress: bool | None = None,  # noqa: ARG001 - of what shows it
 ) -> Synthesizer:
     """Fit sequential Bayesian regressions to the confidential data.
 
@@ -713,6 +727,9 @@ def fit(
         of threads. ``"processes"`` uses a process for each core, `Processes` (n) so many; a
         ``distributed.Client`` or the address of a scheduler (``"tcp://127.0.0.1:8786"``) a cluster
         of Dask. Or an object with a ``map`` method. Results are the same to the last bit.
+    progress
+        True shows a bar with the time left for every pass over the records, if standard error is a
+        terminal.
     """
     if not _is_count(n_draws) or n_draws > _MOST_DRAWS:
         raise OptionError(
@@ -733,7 +750,8 @@ def fit(
         if regression.parsed.groups:
             refuse_unfit(regression, of_model, engine)
     models = []
-    with team.open() as opened:
+    n_models = len(confidential.plan.regressions)
+    with team.open() as opened, under_way("Fitting models", n_models) as advance:
         for regression, design, of_model in zip(
             confidential.plan.regressions, designs, chosen, strict=True
         ):
@@ -741,6 +759,7 @@ def fit(
             model = settings.fit(confidential, regression, design)
             instead = _of_rounded_values(confidential, model, settings)
             models.append(model if instead is None else settings.fit(confidential, instead, design))
+            advance(1)
     plan = Plan.of([model.regression for model in models])
     return Synthesizer(replace(confidential, plan=plan), tuple(models))
 

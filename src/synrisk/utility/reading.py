@@ -105,6 +105,11 @@ def read_sides(
     if isinstance(confidential, Synthesizer):
         if types is not None or id_column is not None or missing != "error":
             raise OptionError("types=, id= and missing= are settled by the Synthesizer.")
+        if confidential.confidential.is_stored:
+            raise OptionError(
+                "Utility is measured in memory, and the confidential data were read in parts. Read "
+                "as many records and rows as memory holds, and give frames of these."
+            )
         compared = _of_synthesizer(confidential, regressions, wanted, changed)
         changed = confidential.plan.synthesized if changed is None else changed
     else:

@@ -134,3 +134,5 @@ def test_the_risk_of_stored_records_is_written_to_a_folder(tmp_path):
     for records in (None, [3]):
         with pytest.raises(sr.OptionError, match="name a folder"):
             sr.attribute_risk(stored, release, records=records)
+    with pytest.raises(sr.OptionError, match="Utility is measured in memory"):
+        sr.utility(stored, release)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from synrisk.base.errors import OptionError
 from synrisk.base.messages import place_of, setting
+from synrisk.base.progress import under_way
 from synrisk.base.workers import Workers
 from synrisk.models.posterior import Posterior
 from synrisk.risk.estimators.estimate import Estimate, Estimator, Request
@@ -65,18 +66,19 @@ def prepare_all(
         GuessSpan.of(one, regression) if isinstance(one, Grid) else one
         for one, regression in zip(grids, synthesizer.plan.regressions, strict=True)
     ]
-    with team.open() as executor:
-        return tuple(
-            estimator.prepare(
-                Request(
-                    synthesizer,
-                    k,
-                    draws[k],
-                    release,
-                    extents,
-                    executor,
-                    [of_dataset[k] for of_dataset in given_stacks],
-                )
+    found = []
+    n_models = len(estimators)
+    with team.open() as executor, under_way("Fitting models with the release", n_models) as advance:
+        for k, estimator in enumerate(estimators):
+            request = Request(
+                synthesizer,
+                k,
+                draws[k],
+                release,
+                extents,
+                executor,
+                [of_dataset[k] for of_dataset in given_stacks],
             )
-            for k, estimator in enumerate(estimators)
-        )
+            found.append(estimator.prepare(request))
+            advance(1)
+    return tuple(found)
