@@ -86,7 +86,7 @@ class Streams:
         return self._drawn(2, np.empty(len(self.keys)), lam.shape, np.ascontiguousarray(lam))
 
     def _drawn(self, kind: int, out: FloatArray, size: Any, *given: FloatArray) -> FloatArray:
-        from synrisk.core.kernels.many_streams import draw_kernels
+        from synrisk.core.kernels.many_streams import draw_kernel
 
         self._n_calls += 1
         # Two numbers a response are not drawn row by row, but all first ones first.
@@ -99,7 +99,7 @@ class Streams:
             out, used = self._first[self._kinds]
             self.used = used.copy()
             return out
-        draw_kernels()[kind](self.keys, self.used, *given, out)
+        draw_kernel(kind)(self.keys, self.used, *given, out)
         if self._first is not None:
             self._first[self._kinds] = out, self.used.copy()
         return out

@@ -1,22 +1,28 @@
-"""How a kernel is compiled, so that it gives the same bits as when it comes from numba's cache.
+"""How a kernel is compiled, with the functions that it calls.
 
-numba compiles a function that a kernel calls twice: by itself, and once more within the kernel,
-where LLVM goes over it again and may add up in another order. Both copies have one name, and of one
-name the linker keeps what it sees first: in a process that compiles, the function by itself; in one
-that reads the cache, the copy in the first kernel that has one. So a kernel's copies are made
-internal to it: no others can take their place.
+By itself numba makes machine code of every function that a kernel calls, with what lets Python call
+it, and once more of its copy within the kernel, which alone is run: half of the time of a first
+call. Here such a function is translated, and goes through LLVM only within its callers.
+
+And it gives the same bits as when it comes from numba's cache. Copies in two kernels have one name,
+and of one name the linker keeps what it sees first: in a process that compiles, another kernel's
+than in one that reads the cache. LLVM may have made them add up in another order. So a kernel's
+copies are made internal to it: no others can take their place.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-from typing import Any
+import gc
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
 
 from llvmlite.binding import Linkage
 from numba import njit
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.extending import register_jitable
 
 from synrisk.core.kernels.digest import can_cache
 
@@ -32,14 +38,75 @@ class _Library(JITCodeLibrary):
                 function.linkage = Linkage.internal
 
 
+class _NoMachineCode:
+    """Stands in for what runs code, where none is made."""
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Tell nobody: what Python finds there is needed by functions that call Python."""
+
+
+class _PartLibrary(JITCodeLibrary):
+    """The code of a function within kernels: to be linked into theirs, never run by itself."""
+
+    def _optimize_final_module(self) -> None:
+        """Leave that to the kernels."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:  # noqa: ARG002 - numba's signature
+        """Return what stands for no function."""
+        self._ensure_finalized()
+        return 0
+
+    @property
+    def codegen(self) -> Any:
+        """What would run it."""
+        return _NoMachineCode()
+
+
 class _Compiler(Compiler):
     """numba's own, with another library."""
 
+    library: ClassVar[type[JITCodeLibrary]] = _Library
+
     def define_pipelines(self) -> Any:
         state = self.state
-        state.library = _Library(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library = self.library(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()  # else it could not be written to the cache
+        state.flags.no_cfunc_wrapper = True  # C does not call it
         return super().define_pipelines()
+
+
+class _PartCompiler(_Compiler):
+    library = _PartLibrary
+
+
+def within_kernels(
+    *, fastmath: set[str] | bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Let kernels call a function; Python calls it as it stands."""
+    made: Callable[..., Any] = register_jitable(
+        fastmath=fastmath, error_model="numpy", pipeline_class=_PartCompiler
+    )
+    return made
+
+
+_COLLECTING = threading.Lock()
+
+
+@contextlib.contextmanager
+def _without_collecting() -> Iterator[None]:
+    """Let Python not look for garbage: it takes a fifth of a compilation, and finds none."""
+    with _COLLECTING:
+        collected = gc.isenabled()
+        gc.disable()
+        try:
+            yield
+        finally:
+            if collected:
+                gc.enable()
 
 
 def as_kernel(
@@ -59,9 +126,10 @@ def as_kernel(
         return made
 
     def kernel(function: Callable[..., None]) -> Callable[..., None]:
-        # What the cache holds of a family that was defined by exec cannot be found again.
-        with contextlib.suppress(ModuleNotFoundError):
-            return compiled(function, cache=can_cache())
-        return compiled(function, cache=False)
+        with _without_collecting():
+            # What the cache holds of a family that was defined by exec cannot be found again.
+            with contextlib.suppress(ModuleNotFoundError):
+                return compiled(function, cache=can_cache())
+            return compiled(function, cache=False)
 
     return kernel

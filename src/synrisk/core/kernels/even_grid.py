@@ -11,9 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
-from numba.extending import register_jitable
 
+from synrisk.core.kernels.compiling import within_kernels
 from synrisk.core.kernels.exp_log import LOG2E, wide_vectors
 from synrisk.core.kernels.signatures import FAST
 from synrisk.core.kernels.simd import (
@@ -37,7 +36,7 @@ _SAME_POWER = 1e-300  # guesses with another exponent than the truth do not go t
 LARGEST_START, LARGEST_RATIO, LARGEST_TURN, _LARGEST_TERM = 500.0, 20.0, 3.0, 100.0
 
 
-@njit(error_model="numpy")
+@within_kernels()
 def _tell_uneven(y: Any, own: Any) -> None:
     """Write zero where a record's guesses are evenly spaced but for rounding."""
     wide_vectors()
@@ -53,13 +52,13 @@ def _tell_uneven(y: Any, own: Any) -> None:
     store(own, 2 * N_LANES, bad + smaller(allowed, furthest))
 
 
-@njit(error_model="numpy")
+@within_kernels()
 def n_runs(n_guesses: Any) -> Any:
     """How many runs the guesses are parted into."""
     return -(-n_guesses // _RUN)
 
 
-@njit(error_model="numpy")
+@within_kernels()
 def read_lanes(first: Any, n: Any, records: Any, y: Any, own: Any) -> None:
     """Read what is the records' own: guesses; ω, the truth, uneven guesses, guesses' exponent."""
     _, _, guesses, truth, omega, power = records
@@ -73,7 +72,7 @@ def read_lanes(first: Any, n: Any, records: Any, y: Any, own: Any) -> None:
     _tell_uneven(y, own)
 
 
-@njit(error_model="numpy")
+@within_kernels()
 def _predict_at_truth(first: Any, n: Any, records: Any, beta: Any, x: Any, eta: Any) -> None:
     """Write the linear predictors at each record's true parent cell."""
     values, places, _, truth, _, _ = records
@@ -84,7 +83,7 @@ def _predict_at_truth(first: Any, n: Any, records: Any, beta: Any, x: Any, eta: 
     _predict(x, beta, eta)
 
 
-@njit(error_model="numpy")
+@within_kernels()
 def _predict_at_cell(
     first: Any, n: Any, records: Any, cell: Any, beta: Any, x: Any, eta: Any
 ) -> None:
@@ -97,7 +96,7 @@ def _predict_at_cell(
     _predict(x, beta, eta)
 
 
-@njit(error_model="numpy")
+@within_kernels()
 def _predict(x: Any, beta: Any, eta: Any) -> None:
     """Write the linear predictors at every draw, eight lanes each."""
     wide_vectors()
@@ -113,7 +112,7 @@ def _predict(x: Any, beta: Any, eta: Any) -> None:
                 store(eta, place, load(eta, place) + value * beta[column, q, h])
 
 
-@njit(error_model="numpy")
+@within_kernels()
 def _sum_steps(
     start: Any, left: Any, turn: Any, g: Any, block: Any, below: Any, above: Any, n: Any
 ) -> None:
@@ -175,7 +174,7 @@ def _sum_steps(
         store(block, above + 5 * N_LANES, a6)
 
 
-@register_jitable(fastmath=FAST)
+@within_kernels(fastmath=FAST)
 def _prepare(varying: Any, base: Any, y: Any, own: Any, draws: Any, eta: Any, state: Any) -> Any:
     """Write what each draw gives at the truth, and by how much ratios turn, into `state`.
 
@@ -200,7 +199,7 @@ def _prepare(varying: Any, base: Any, y: Any, own: Any, draws: Any, eta: Any, st
     return bad
 
 
-@register_jitable(fastmath=FAST)
+@within_kernels(fastmath=FAST)
 def _begin(
     varying: Any, base: Any, run: Any, y: Any, own: Any, parameters: Any, eta: Any, state: Any,
     earlier: Any, place: Any, start: Any,
@@ -231,7 +230,7 @@ def _begin(
     return bad
 
 
-@register_jitable(fastmath=FAST)
+@within_kernels(fastmath=FAST)
 def even_sums(
     varying: Any, base: Any, first: Any, n: Any, records: Any, draws: Any, parent_of: Any,
     earlier: Any, g: Any, state: Any, eta: Any, block: Any, unsafe: Any,
@@ -272,7 +271,7 @@ def even_sums(
         store(unsafe, outer * N_LANES, worse)
 
 
-@register_jitable
+@within_kernels()
 def no_even_sums(
     varying: Any, base: Any, first: Any, n: Any, records: Any, draws: Any, parent_of: Any,
     earlier: Any, g: Any, state: Any, eta: Any, block: Any, unsafe: Any,

@@ -17,9 +17,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
-from synrisk.core.kernels.compiling import as_kernel
+from synrisk.core.kernels.compiling import as_kernel, within_kernels
 from synrisk.core.kernels.digest import sources_digest
 from synrisk.core.kernels.even_grid import (
     LARGEST_RATIO,
@@ -60,7 +60,7 @@ _SMALL = 0.01  # its ninth power is below a rounding of 1
 _L2, _L3, _L4, _L5, _L6, _L7, _L8 = ((-1.0) ** (k + 1) / k for k in range(2, 9))  # of log(1 + x)
 
 
-@njit(fastmath=FAST, error_model="numpy")
+@within_kernels(fastmath=FAST)
 def _at_truth(
     x: Any, own: Any, log_weight: Any, sigma: Any, mean: Any, covariance: Any, cross: Any,
     state: Any,
@@ -95,7 +95,7 @@ def _at_truth(
         store(state[3], q * N_LANES, (log_weight[q] - at_truth) * LOG2E)
 
 
-@njit(fastmath=FAST, error_model="numpy")
+@within_kernels(fastmath=FAST)
 def _log_and_inverse(x: Any, both: Any) -> None:
     """Write log(1 + x) and 1/(1 + x).
 
@@ -118,7 +118,7 @@ def _log_and_inverse(x: Any, both: Any) -> None:
         store(both, N_LANES, select(large, 1.0 / (1.0 + x), load(both, N_LANES)))
 
 
-@njit(fastmath=FAST, error_model="numpy")
+@within_kernels(fastmath=FAST)
 def _at_cell(
     x: Any, mean: Any, covariance: Any, cross: Any, state: Any, parabola: Any, both: Any
 ) -> None:
@@ -145,7 +145,7 @@ def _at_cell(
         store(parabola[2], q * N_LANES, 0.5 * LOG2E * tau * load(both, N_LANES))
 
 
-@njit(fastmath=FAST, error_model="numpy")
+@within_kernels(fastmath=FAST)
 def _sum_even(
     begin: Any, end: Any, heaviest: Any, y: Any, parabola: Any, top: Any, total: Any, unsafe: Any
 ) -> None:
@@ -191,7 +191,7 @@ def _sum_even(
     store(unsafe, 0, bad)
 
 
-@njit(fastmath=FAST, error_model="numpy")
+@within_kernels(fastmath=FAST)
 def _sum_each(
     begin: Any, end: Any, heaviest: Any, y: Any, parabola: Any, top: Any, total: Any, far: Any
 ) -> None:
@@ -218,7 +218,7 @@ def _sum_each(
     store(far, 0, bad)
 
 
-@njit(fastmath=FAST, error_model="numpy")
+@within_kernels(fastmath=FAST)
 def _write_logs(top: Any, total: Any, out: Any) -> None:
     """Write the logs of the sums, no longer against the heaviest node's."""
     wide_vectors()
@@ -226,7 +226,7 @@ def _write_logs(top: Any, total: Any, out: Any) -> None:
         store(out, at, load(top, at) * _LN2 + math.log(load(total, at)))
 
 
-@njit(fastmath=FAST, error_model="numpy")
+@within_kernels(fastmath=FAST)
 def _add_log_ratios(
     top: Any, total: Any, share: Any, low: Any, below: Any, share_below: Any, out: Any
 ) -> None:
@@ -253,7 +253,7 @@ def _add_log_ratios(
         store(out, at, load(out, at) + (load(top, at) - load(low, at)) * _LN2 + (log + known))
 
 
-@njit(fastmath=FAST, error_model="numpy")
+@within_kernels(fastmath=FAST)
 def _log_sum(begin: Any, end: Any, parabola: Any, y: Any, lane: Any) -> Any:
     """log Σ_q 2^power of one cell, from the largest down."""
     top = -np.inf
@@ -268,7 +268,7 @@ def _log_sum(begin: Any, end: Any, parabola: Any, y: Any, lane: Any) -> Any:
     return top * _LN2 + math.log(total)
 
 
-@njit(error_model="numpy")
+@within_kernels()
 def _clear(numbers: Any) -> None:
     for k in range(len(numbers)):
         numbers[k] = 0.0

@@ -11,11 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 from numpy.polynomial.chebyshev import cheb2poly
 from scipy.special import iv
 
+from synrisk.core.kernels.compiling import within_kernels
 from synrisk.core.kernels.signatures import EXACT
 
 LOG2E = 1.0 / math.log(2.0)
@@ -78,7 +79,7 @@ def wide_vectors(typing_context: Any) -> Any:
 
 
 # Reassociation is not allowed here: it would cancel the rounding trick.
-@njit(fastmath=EXACT, error_model="numpy")
+@within_kernels(fastmath=EXACT)
 def exp2(x: Any) -> Any:
     """2^x."""
     t = min(max(x, -_LARGEST), _LARGEST)
@@ -98,13 +99,13 @@ def exp2(x: Any) -> Any:
     return _number(_bits(p) + (_bits(shifted) << 52))
 
 
-@njit(fastmath=EXACT, error_model="numpy")
+@within_kernels(fastmath=EXACT)
 def exponential(x: Any) -> Any:
     """exp(x)."""
     return exp2(x * LOG2E)
 
 
-@njit(fastmath=EXACT, error_model="numpy")
+@within_kernels(fastmath=EXACT)
 def logarithm(x: Any) -> Any:
     """log(x) of a positive normal number."""
     bits = _bits(x)
@@ -129,7 +130,7 @@ def logarithm(x: Any) -> Any:
     return exponent * _LN2 + s * p
 
 
-@njit(fastmath=EXACT, error_model="numpy")
+@within_kernels(fastmath=EXACT)
 def exp2_all(numbers: Any) -> None:
     """Replace each of `numbers` by two to its power."""
     wide_vectors()
@@ -137,7 +138,7 @@ def exp2_all(numbers: Any) -> None:
         numbers[j] = exp2(numbers[j])
 
 
-@njit(fastmath=EXACT, error_model="numpy")
+@within_kernels(fastmath=EXACT)
 def exp2_to_five_digits(numbers: Any) -> None:
     """Replace each of `numbers` by two to its power, to 4e-6: enough for a standard error."""
     wide_vectors()
@@ -149,7 +150,7 @@ def exp2_to_five_digits(numbers: Any) -> None:
         numbers[j] = _number(_bits(p) + (_bits(shifted) << 52))
 
 
-@njit(fastmath=EXACT, error_model="numpy")
+@within_kernels(fastmath=EXACT)
 def largest(numbers: Any) -> Any:
     """The largest of some numbers; numba takes a second to compile their own `max`."""
     top = -math.inf

@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit, types
 
 from synrisk.base.arrays import FloatArray
-from synrisk.core.kernels.compiling import as_kernel
+from synrisk.core.kernels.compiling import as_kernel, within_kernels
 from synrisk.core.kernels.digest import sources_digest
 from synrisk.core.kernels.signatures import F1, I1
 
@@ -81,10 +81,11 @@ def keys_kernel() -> Callable[..., None]:
 
 
 @cache
-def draw_kernels() -> tuple[Callable[..., None], Callable[..., None], Callable[..., None]]:
-    """Return the kernels that draw a uniform, a normal and a Poisson number of each stream."""
-    kernels: tuple[Any, Any, Any] = _make_draws(sources_digest())
-    return kernels
+def draw_kernel(kind: int) -> Callable[..., None]:
+    """Return the kernel that draws a uniform, a normal or a Poisson number of each stream."""
+    make = (_make_uniforms, _make_normals, _make_poissons)[kind]
+    kernel: Callable[..., None] = make(sources_digest())
+    return kernel
 
 
 @njit(inline="always")
@@ -96,9 +97,7 @@ def _make_keys(digest: str) -> Any:
     @as_kernel(types.void(I1, _BYTES, _U2))
     def write(seeds: Any, rest: Any, keys: Any) -> None:
         digest  # noqa: B018 - held by the closure
-        text = np.zeros(BLOCK, dtype=np.uint8)
-        words = text.view(np.uint64)
-        message = np.zeros((16, _LANES), dtype=np.uint64)
+        message = np.empty((16, _LANES), dtype=np.uint64)
         v = np.empty((16, _LANES), dtype=np.uint64)
         length = np.empty(_LANES, dtype=np.uint64)
         for start in range(0, len(seeds), _LANES):
@@ -108,14 +107,12 @@ def _make_keys(digest: str) -> Any:
                 while left >= power and n_digits < 18:
                     n_digits += 1
                     power *= 10
-                for k in range(n_digits - 1, -1, -1):
-                    text[k] = 48 + left % 10
-                    left //= 10
-                for k in range(n_digits, BLOCK):
-                    text[k] = rest[k - n_digits] if k - n_digits < len(rest) else 0
                 length[lane] = n_digits + len(rest)
-                for k in range(len(words)):
-                    message[k, lane] = words[k]
+                message[:, lane] = 0
+                for k in range(n_digits + len(rest) - 1, -1, -1):
+                    letter = np.uint64(48 + left % 10 if k < n_digits else rest[k - n_digits])
+                    left = left // 10 if k < n_digits else left
+                    message[k // 8, lane] |= letter << np.uint64(8 * (k % 8))
             first = _START[0] ^ np.uint64(0x01010010)  # a digest of 16 bytes
             for lane in range(_LANES):
                 for k in range(8):
@@ -155,7 +152,7 @@ def _high(x: Any, y: Any) -> Any:
     return x1 * y1 + (cross >> half) + ((x0 * y1 + (cross & low)) >> half)
 
 
-@njit
+@within_kernels()
 def _word(keys: Any, used: Any, i: Any) -> Any:
     """Return the next word of stream i."""
     one, three = np.uint64(0xD2E7470EE14C6C93), np.uint64(0xCA5A826395121157)
@@ -175,12 +172,12 @@ def _word(keys: Any, used: Any, i: Any) -> Any:
     return c0 if place == 0 else c1 if place == 1 else c2 if place == 2 else c3
 
 
-@njit
+@within_kernels()
 def _unit(keys: Any, used: Any, i: Any) -> Any:
     return np.float64(_word(keys, used, i) >> np.uint64(11)) / 9007199254740992.0
 
 
-@njit
+@within_kernels()
 def _standard_normal(keys: Any, used: Any, i: Any) -> Any:
     while True:
         word = _word(keys, used, i)
@@ -206,7 +203,7 @@ def _standard_normal(keys: Any, used: Any, i: Any) -> Any:
                 return x
 
 
-@njit
+@within_kernels()
 def _few(keys: Any, used: Any, i: Any, rate: Any) -> Any:
     """Return a Poisson number of a small rate, by a product of uniforms."""
     least, product, count = math.exp(-rate), 1.0, 0
@@ -217,7 +214,7 @@ def _few(keys: Any, used: Any, i: Any, rate: Any) -> Any:
         count += 1
 
 
-@njit
+@within_kernels()
 def _many(keys: Any, used: Any, i: Any, rate: Any) -> Any:
     """Return a Poisson number of a large rate (Hörmann's transformed rejection)."""
     b = 0.931 + 2.53 * math.sqrt(rate)
@@ -238,19 +235,27 @@ def _many(keys: Any, used: Any, i: Any, rate: Any) -> Any:
             return k
 
 
-def _make_draws(digest: str) -> Any:
+def _make_uniforms(digest: str) -> Any:
     @as_kernel(types.void(_U2, I1, F1))
     def uniforms(keys: Any, used: Any, out: Any) -> None:
         digest  # noqa: B018
         for i in range(len(keys)):
             out[i] = _unit(keys, used, i)
 
+    return uniforms
+
+
+def _make_normals(digest: str) -> Any:
     @as_kernel(types.void(_U2, I1, F1))
     def normals(keys: Any, used: Any, out: Any) -> None:
         digest  # noqa: B018
         for i in range(len(keys)):
             out[i] = _standard_normal(keys, used, i)
 
+    return normals
+
+
+def _make_poissons(digest: str) -> Any:
     @as_kernel(types.void(_U2, I1, F1, F1))
     def poissons(keys: Any, used: Any, rates: Any, out: Any) -> None:
         digest  # noqa: B018
@@ -263,4 +268,4 @@ def _make_draws(digest: str) -> Any:
             else:
                 out[i] = _many(keys, used, i, rate)
 
-    return uniforms, normals, poissons
+    return poissons

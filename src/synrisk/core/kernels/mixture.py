@@ -7,9 +7,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
-from synrisk.core.kernels.compiling import as_kernel
+from synrisk.core.kernels.compiling import as_kernel, within_kernels
 from synrisk.core.kernels.digest import sources_digest
 from synrisk.core.kernels.exp_log import exponential, logarithm, wide_vectors
 from synrisk.core.kernels.signatures import F1, F2, FAST, I1, I2
@@ -29,7 +29,7 @@ _HALVINGS = 16  # of the density's range: to a thousandth
 _LEAST_DENSITY = 40.0  # logs below the largest
 
 
-@njit(fastmath=FAST, error_model="numpy")
+@within_kernels(fastmath=FAST)
 def _normalise(logs: Any, p: Any) -> None:
     """Write exp(logs) that sums to one."""
     wide_vectors()
@@ -45,7 +45,7 @@ def _normalise(logs: Any, p: Any) -> None:
         p[c] *= 1.0 / total
 
 
-@njit(fastmath=FAST, error_model="numpy")
+@within_kernels(fastmath=FAST)
 def _mix(p: Any, uniform: Any, share: Any, out: Any) -> None:
     wide_vectors()
     for c in range(len(p)):
@@ -53,7 +53,7 @@ def _mix(p: Any, uniform: Any, share: Any, out: Any) -> None:
         out[c] = logarithm(max(both, 1e-300)) if both > 1e-300 else -np.inf
 
 
-@njit(fastmath=FAST, error_model="numpy")
+@within_kernels(fastmath=FAST)
 def _mass_above(p: Any, density: Any, threshold: Any) -> Any:
     wide_vectors()
     total = 0.0
@@ -62,7 +62,7 @@ def _mass_above(p: Any, density: Any, threshold: Any) -> Any:
     return total
 
 
-@njit(error_model="numpy")
+@within_kernels()
 def _threshold(p: Any, density: Any, mass: Any) -> Any:
     """Return a density such that those not below have at least that mass, and hardly more."""
     high = _NONE
@@ -78,7 +78,7 @@ def _threshold(p: Any, density: Any, mass: Any) -> Any:
     return low
 
 
-@njit(error_model="numpy")
+@within_kernels()
 def _ends(likelihood: Any, density: Any, threshold: Any, ends: Any) -> Any:
     """Write the cells of the smallest and largest likelihood in a set, and return the range."""
     lowest, highest = np.inf, -np.inf

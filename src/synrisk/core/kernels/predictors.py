@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from numba import njit
-from numba.extending import register_jitable
 
+from synrisk.core.kernels.compiling import within_kernels
 from synrisk.core.kernels.signatures import FAST
 from synrisk.core.kernels.simd import N_LANES, eight_draws, store
 from synrisk.models.families import Compiled
@@ -19,7 +19,7 @@ from synrisk.models.families import Compiled
 def compiled(functions: Compiled) -> Compiled:
     """Return a family's functions, made known to numba."""
     for function in functions:
-        register_jitable(fastmath=FAST)(function)
+        within_kernels(fastmath=FAST)(function)
     return functions
 
 
@@ -43,7 +43,7 @@ def add_terms(i: Any, cell: Any, values: Any, places: Any, beta: Any, eta: Any) 
     add_terms_at(i, values, places[:, cell], beta, eta, cell)
 
 
-@register_jitable(fastmath=FAST)
+@within_kernels(fastmath=FAST)
 def fill_bases(base: Any, eta: Any, cell: Any, parameters: Any, bases: Any, row: Any) -> None:
     """Write the base of every draw at a parent cell, eight at a time."""
     n_draws = bases.shape[1]
@@ -54,7 +54,7 @@ def fill_bases(base: Any, eta: Any, cell: Any, parameters: Any, bases: Any, row:
         bases[row, h] = base(eta, cell, h, parameters)
 
 
-@register_jitable(fastmath=FAST)
+@within_kernels(fastmath=FAST)
 def at_record(
     varying: Any, base: Any, i: Any, records: Any, draws: Any, power: Any, eta: Any, bases: Any,
     at_truth: Any,

@@ -24,10 +24,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
 from synrisk.core.kernels import plain
-from synrisk.core.kernels.compiling import as_kernel
+from synrisk.core.kernels.compiling import as_kernel, within_kernels
 from synrisk.core.kernels.digest import sources_digest
 from synrisk.core.kernels.exp_log import (
     LOG2E,
@@ -70,7 +70,7 @@ def _errors_of(functions: Compiled) -> Callable[..., None]:
     return kernel
 
 
-@njit(error_model="numpy")
+@within_kernels()
 def _mean_log(theta: Any, excess: Any, n: Any, lanes: Any) -> Any:
     """Return the mean of log(1 − theta·excess); `excess` is filled up by zeros."""
     wide_vectors()
@@ -84,7 +84,7 @@ def _mean_log(theta: Any, excess: Any, n: Any, lanes: Any) -> Any:
     return whole / n
 
 
-@njit(error_model="numpy")
+@within_kernels()
 def _bring_up_largest(values: Any, n: Any) -> None:
     """Put the `n` largest values last, in order: numba takes seconds to compile np.partition."""
     low, high, wanted = 0, len(values) - 1, len(values) - n
@@ -113,7 +113,7 @@ def _bring_up_largest(values: Any, n: Any) -> None:
         values[k] = value
 
 
-@njit(error_model="numpy")
+@within_kernels()
 def tail_shape(log_weights: Any) -> Any:
     """k̂ of the largest weights: a generalised Pareto tail by Zhang and Stephens' estimator.
 
@@ -149,7 +149,7 @@ def tail_shape(log_weights: Any) -> Any:
     return (n_tail * k + 10.0 * 0.5) / (n_tail + 10.0)  # a weak prior at ½, as PSIS has it
 
 
-@njit(fastmath=FAST, error_model="numpy")
+@within_kernels(fastmath=FAST)
 def _sum_units(values: Any, unit_size: Any, out: Any) -> None:
     """Sum adjacent draws into units."""
     n_draws = len(values)
@@ -170,7 +170,7 @@ def _sum_units(values: Any, unit_size: Any, out: Any) -> None:
         out[n_whole] = total
 
 
-@njit(fastmath=FAST, error_model="numpy")
+@within_kernels(fastmath=FAST)
 def _squares(values: Any, matched: Any) -> Any:
     """Σ value² over the units, less what matched moments leave no error in."""
     basis, share, form, most = matched
@@ -195,7 +195,7 @@ def _squares(values: Any, matched: Any) -> Any:
     return max(total, 0.0)
 
 
-@njit(fastmath=FAST, error_model="numpy")
+@within_kernels(fastmath=FAST)
 def _effective(log_weights: Any) -> Any:
     """(Σ v)²/Σ v² of log weights."""
     top = largest(log_weights)
@@ -207,7 +207,7 @@ def _effective(log_weights: Any) -> Any:
     return total * total / squares
 
 
-@njit(fastmath=FAST, error_model="numpy")
+@within_kernels(fastmath=FAST)
 def _variances(effects: Any, within: Any, matched: Any, variance: Any) -> None:
     """The variance of each target from the effects on what lies within it, and on everything."""
     n_cells = len(within)

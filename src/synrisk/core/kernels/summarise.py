@@ -7,9 +7,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
-from synrisk.core.kernels.compiling import as_kernel
+from synrisk.core.kernels.compiling import as_kernel, within_kernels
 from synrisk.core.kernels.digest import sources_digest
 from synrisk.core.kernels.exp_log import LOG2E, exponential, logarithm, wide_vectors
 from synrisk.core.kernels.signatures import F1, F2, F3, F4, FAST, I1, I2
@@ -69,7 +69,7 @@ def rank_bounds_kernel() -> Callable[..., None]:
 _SMALLEST = -1000.0  # powers of two below are of no probability
 
 
-@njit(error_model="numpy")
+@within_kernels()
 def _pad(numbers: Any, filled: Any, out: Any) -> None:
     """Copy numbers to an array of whole vectors."""
     for c in range(len(numbers)):
@@ -78,7 +78,7 @@ def _pad(numbers: Any, filled: Any, out: Any) -> None:
         out[c] = filled
 
 
-@njit(error_model="numpy")
+@within_kernels()
 def add_tables(tables: Any, bases: Any, along: Any, n_last: Any, out: Any) -> None:
     """Add a record's tables to its joint grid, whose last axis has `n_last` guesses.
 
@@ -97,7 +97,7 @@ def add_tables(tables: Any, bases: Any, along: Any, n_last: Any, out: Any) -> No
                     out[at + k] += value
 
 
-@njit(error_model="numpy")
+@within_kernels()
 def _put_together(row: Any, before: Any, absent: Any, out: Any, ends: Any) -> Any:
     """Write the sum of log likelihood and log prior, and return the largest.
 
@@ -119,7 +119,7 @@ def _put_together(row: Any, before: Any, absent: Any, out: Any, ends: Any) -> An
     return largest if sum_of(bad) == 0.0 and abs(largest) < np.inf else np.nan
 
 
-@njit(error_model="numpy")
+@within_kernels()
 def _normalise(log_p: Any, top: Any, at_truth: Any, tie: Any, p: Any, counts: Any) -> Any:
     """Write exp(log_p − top) and return the sum.
 
@@ -141,7 +141,7 @@ def _normalise(log_p: Any, top: Any, at_truth: Any, tie: Any, p: Any, counts: An
     return sum_of(total)
 
 
-@njit(error_model="numpy")
+@within_kernels()
 def _first(row: Any, absent: Any, value: Any) -> Any:
     """Return the first cell with a value that a row is known to have; 0 if it is not a number."""
     for c in range(len(row)):
@@ -150,7 +150,7 @@ def _first(row: Any, absent: Any, value: Any) -> Any:
     return 0
 
 
-@njit(error_model="numpy")
+@within_kernels()
 def _add_up(p: Any, starts: Any, tails: Any, out: Any) -> None:
     """Write the marginals of every axis, those of an axis from its place in `starts`.
 
@@ -183,7 +183,7 @@ def _add_up(p: Any, starts: Any, tails: Any, out: Any) -> None:
         n_before *= size
 
 
-@njit(error_model="numpy")
+@within_kernels()
 def _tails(starts: Any) -> Any:
     """Return what `_add_up` takes."""
     tails = np.zeros((len(starts) - 1, N_LANES))
@@ -195,7 +195,7 @@ def _tails(starts: Any) -> Any:
     return tails
 
 
-@njit(error_model="numpy")
+@within_kernels()
 def _best(sums: Any, start: Any, stop: Any, tie: Any) -> Any:
     """Return which of some sums is the largest; of those that tie, the first."""
     largest, best = 0.0, start
@@ -206,7 +206,7 @@ def _best(sums: Any, start: Any, stop: Any, tie: Any) -> Any:
     return best - start
 
 
-@njit(fastmath=FAST, error_model="numpy")
+@within_kernels(fastmath=FAST)
 def _sum_where(p: Any, missed: Any, n_cells: Any) -> Any:
     """Sum the cells whose guesses are near on every axis: none is missed."""
     total = 0.0
@@ -215,7 +215,7 @@ def _sum_where(p: Any, missed: Any, n_cells: Any) -> Any:
     return total
 
 
-@njit(error_model="numpy")
+@within_kernels()
 def _count(log_p: Any, measure: Any, true_cell: Any, n_cells: Any, tie: Any, counts: Any) -> None:
     """Count the cells of a larger density than the truth's, and those not so far below."""
     above, not_below = 0, 0

@@ -14,10 +14,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
 from synrisk.core.kernels import plain
-from synrisk.core.kernels.compiling import as_kernel
+from synrisk.core.kernels.compiling import as_kernel, within_kernels
 from synrisk.core.kernels.digest import sources_digest
 from synrisk.core.kernels.even_grid import even_sums, no_even_sums
 from synrisk.core.kernels.exp_log import LOG2E, exp2_all, largest, logarithm
@@ -69,7 +69,7 @@ def _digest(family: Family) -> str:
     return sources_digest(family.compiled or ())
 
 
-@njit(fastmath=FAST, error_model="numpy")
+@within_kernels(fastmath=FAST)
 def _log_sums(sums: Any, i: Any, out: Any) -> Any:
     """Write log Σ_h row for every cell of a record, NaN where it is lost; return how many are."""
     n_cells = sums.shape[1]
@@ -82,7 +82,7 @@ def _log_sums(sums: Any, i: Any, out: Any) -> Any:
     return n_lost
 
 
-@njit(fastmath=FAST, error_model="numpy")
+@within_kernels(fastmath=FAST)
 def _log_ratios(sums: Any, i: Any, out: Any) -> Any:
     """Write Σ_l log(Σ_h row·g_l / Σ_h row) for every cell of a record.
 
@@ -103,7 +103,7 @@ def _log_ratios(sums: Any, i: Any, out: Any) -> Any:
     return n_lost
 
 
-@njit(fastmath=FAST, error_model="numpy")
+@within_kernels(fastmath=FAST)
 def _log_sum_in_logs(row: Any) -> Any:
     """log Σ_h exp(row) where sums of exp over- or underflow."""
     top = largest(row)
@@ -113,7 +113,7 @@ def _log_sum_in_logs(row: Any) -> Any:
     return top + math.log(total)
 
 
-@njit(fastmath=FAST, error_model="numpy")
+@within_kernels(fastmath=FAST)
 def _log_ratio_in_logs(row: Any, log_g: Any) -> Any:
     """Σ_l log(Σ_h exp(row + log g_l) / Σ_h exp(row)) where sums of exp over- or underflow."""
     n_datasets, n_draws = log_g.shape
@@ -133,7 +133,7 @@ def _log_ratio_in_logs(row: Any, log_g: Any) -> Any:
     return total
 
 
-@njit(fastmath=FAST, error_model="numpy")
+@within_kernels(fastmath=FAST)
 def _sum_row(rows: Any, k: Any, g: Any, sums: Any, c: Any) -> None:
     """Sum row `k` over the draws into cell `c`, without g and with that of each dataset."""
     n_draws = rows.shape[1]
