@@ -327,7 +327,7 @@ def _make_summarise(digest: str) -> Any:
     return summarise
 
 
-@njit(error_model="numpy")
+@within_kernels()
 def _add_within(
     numbers: Any, truth: Any, missed: Any, sizes: Any, cell_of: Any, far: Any, out: Any
 ) -> None:
