@@ -12,6 +12,7 @@ from helpers import interruptions
 from helpers.interruptions import (
     CODE,
     INTERRUPTED,
+    TOO_LATE,
     Bench,
     can_mount,
     check_whole,
@@ -76,7 +77,7 @@ def test_interrupted_runs_leave_all_or_nothing(tmp_path, moment):
     late = moment in ("summary", "moving in")
     assert code in ((0, 130) if late else (130,))
     if code == 130:
-        assert words == INTERRUPTED
+        assert words == (TOO_LATE if out.exists() else INTERRUPTED)
     if out.exists():
         check_whole(out)
     else:
@@ -141,16 +142,40 @@ def dropping(*_, **__):
 
 study.attribute_risk = dropping
 """
+    done = run_after(code, path)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == INTERRUPTED
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_interruption_that_comes_too_late_says_that_there_are_new_results(tmp_path):
+    path = study_in(tmp_path)
+    code = """
+import os, signal
+from synrisk.study.folder import Staging
+
+place = Staging._place_manifest
+
+def interrupted(*given):
+    place(*given)
+    os.kill(os.getpid(), signal.SIGINT)
+
+Staging._place_manifest = interrupted
+"""
+    done = run_after(code, path)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", TOO_LATE)
+    check_whole(tmp_path / "out")
+
+
+def run_after(code, path):
+    """Run a study in a process that runs some code first."""
     first, rest = CODE.split("; from ")
-    done = subprocess.run(
-        [sys.executable, "-c", f"{first}\n{code}\nfrom {rest}", "run", str(path)],
+    return subprocess.run(
+        [sys.executable, "-c", f"{first}\n{code}\nfrom {rest}", "run", str(path), "-q"],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stdout) == (130, "")
-    assert done.stderr == INTERRUPTED
-    assert not (tmp_path / "out").exists()
 
 
 def test_after_a_kill_the_next_run_still_knows_its_files(tmp_path):

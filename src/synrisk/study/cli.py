@@ -33,7 +33,7 @@ from synrisk.data.output_files import why_not_a_file, write_whole
 from synrisk.plots.of_comparison import NO
 from synrisk.study.audit_run import Audited, compare_folders, run_audit
 from synrisk.study.file import REPORT_KINDS, kinds_of, read_study
-from synrisk.study.folder import SIGNALS, abandon
+from synrisk.study.folder import PLACED, SIGNALS, abandon
 from synrisk.study.further_risks import FurtherRisk
 from synrisk.study.reports_again import report
 from synrisk.study.results import Done
@@ -54,6 +54,7 @@ from synrisk.verdict.verdict import Verdict
 
 WRONG_INPUT, INTERNAL, INTERRUPTED = 2, 70, 130
 _INTERRUPTION = "Interrupted; no file was left half-written."
+_TOO_LATE = "Interrupted; new results had been written by then, and every file is whole."
 _CODES = {FAILED: 1, UNJUDGED: 3}
 _EXIT_CODES = (
     "Exit codes: 0 passed, or there are no criteria; 1 failed; 3 cannot be judged; 2 wrong input; "
@@ -169,7 +170,7 @@ def _guarded(
         except SynriskError as error:
             code, message = WRONG_INPUT, spell(error)
         except KeyboardInterrupt:
-            code, message = INTERRUPTED, _INTERRUPTION
+            code, message = INTERRUPTED, _interruption()
         except OSError as error:
             code = WRONG_INPUT
             message = f"A file cannot be read or written: {error.strerror or 'unknown reason'}."
@@ -198,6 +199,7 @@ def _interruptions_leave() -> Iterator[None]:
         return
     # A shell that runs jobs in the background has them ignore Ctrl-C; that stays so.
     heeded = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    PLACED.clear()
     before = {number: signal.signal(number, _leave) for number in heeded}
     try:
         yield
@@ -211,12 +213,16 @@ def _leave(_: int, __: FrameType | None) -> None:
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     abandon()
-    message = f"synrisk: {_INTERRUPTION}\n"
+    message = f"synrisk: {_interruption()}\n"
     with contextlib.suppress(OSError, ValueError):
         if sys.stderr.isatty():  # a display of progress hides the cursor
             message = f"\x1b[?25h\n{message}"
         os.write(2, message.encode())  # not by a stream that may be writing
     os._exit(INTERRUPTED)
+
+
+def _interruption() -> str:
+    return _TOO_LATE if PLACED.is_set() else _INTERRUPTION
 
 
 def _unexpected(error: Exception) -> str:

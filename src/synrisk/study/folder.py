@@ -50,6 +50,7 @@ _OUTPUT = re.compile(rf"(?:(?:risk|synthetic\d{{1,4}}(?:-notes)?)/)?{_NAME}")
 SIGNALS: tuple[signal.Signals, ...] = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
+PLACED = threading.Event()  # files of this command's run are where they belong
 _BY_NUMBER = Path("/proc/self/fd")  # Linux: open folders by their numbers
 _WHAT_TO_DO = "delete them or move them away, or choose another output folder."
 
@@ -132,6 +133,7 @@ class Staging:
                 if name not in outputs:
                     _remove(self.into, name)
             self._place_manifest({**manifest, "complete": True, "outputs": outputs})
+            PLACED.set()
 
     def _refuse_other_folders(self) -> None:
         """Raise where another folder, or a link to one, has taken the name of one of ours."""
