@@ -283,6 +283,25 @@ def test_nobody_answers(monkeypatch):
         workers("tcp://127.0.0.1:9")
 
 
+def test_a_wait_that_was_cancelled_goes_on():
+    """Where its time is up distributed may have neither a result nor an error, and say so so."""
+
+    class Client:
+        status = "running"
+
+    class Future:
+        looks = iter([UnboundLocalError, TimeoutError, None])
+
+        def result(self, timeout):
+            del timeout
+            error = next(self.looks)
+            if error is not None:
+                raise error
+            return "done", 7
+
+    assert DaskCluster(Client(), 1)._waited_for(Future()) == ("done", 7)
+
+
 def test_an_address_is_opened_and_closed(cluster, serial):
     assert_same(numbers(cluster.scheduler_address), serial)
 

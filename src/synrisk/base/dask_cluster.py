@@ -274,7 +274,9 @@ class DaskCluster:
         while True:
             try:
                 return future.result(timeout=_LOOKS)
-            except TimeoutError:
+            except (TimeoutError, UnboundLocalError):
+                # The latter comes of distributed where a wait is cancelled as its time is up, and
+                # there is neither a result nor an error: the task itself is as it was.
                 pass
             except CancelledError:
                 return None

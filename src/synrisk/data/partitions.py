@@ -173,8 +173,11 @@ def sampling_step(n_rows: int) -> int:
 
 
 def evenly_spread(frame: pd.DataFrame, n_before: int, step: int) -> pd.DataFrame:
-    """Return one row of `step` of a part, which `n_before` rows come before."""
-    return frame.iloc[-n_before % step :: step]
+    """Return one row of `step` of a part, which `n_before` rows come before.
+
+    They are copied: a view would keep the part in memory.
+    """
+    return frame.iloc[-n_before % step :: step].copy()
 
 
 @dataclass(repr=False)

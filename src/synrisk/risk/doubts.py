@@ -249,7 +249,7 @@ def _rounded(axis: int, model: Model, release: Sequence[Released]) -> Suspicion 
     family = regression.distribution
     if family.residual_sd(model.posterior.auxiliary) is None:
         return None
-    columns: list[FloatArray] = [dataset.columns[name] for dataset in release]
+    columns: list[FloatArray] = [dataset.sample.columns[name] for dataset in release]
     known = 0.0 if family.is_continuous else _MORE_THAN * family.grid_step
     steps = [step_of(values) for values in columns]
     if not any(

@@ -6,7 +6,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from synrisk import DataError, FileError
-from synrisk.data.partitions import Digest, is_partitioned, partitions
+from synrisk.data.partitions import Digest, evenly_spread, is_partitioned, partitions
 from synrisk.data.schema import Schema
 
 RNG = np.random.default_rng(1)
@@ -66,6 +66,12 @@ def test_other_columns_are_not_read(tmp_path):
     assert is_partitioned(dataset)
     for _, frame in partitions(dataset, "The data").read(["text", "count"]):
         assert list(frame.columns) == ["text", "count"]
+
+
+def test_rows_that_are_kept_keep_no_part_in_memory():
+    kept = evenly_spread(WHOLE, 5, 10)
+    assert kept.index.tolist() == list(range(5, len(WHOLE), 10))
+    assert not np.shares_memory(kept["count"].to_numpy(), WHOLE["count"].to_numpy())
 
 
 def test_messages_name_rows_of_the_whole(tmp_path):

@@ -3,9 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.secret import SECRET
 
 import synrisk as sr
-from synrisk.data import parquet_parts
+from synrisk.assessment import evaluate_parts
+from synrisk.base.chunks import ROWS
+from synrisk.data import parquet_parts, partitions
+from synrisk.data.column_store import StoredColumn
+from synrisk.synthesis import datasets
 
 RNG = np.random.default_rng(3)
 N = 9_000
@@ -126,6 +131,33 @@ def test_datasets_in_parts_are_read_beside_a_table_in_memory(tmp_path):
     from_parts = sr.attribute_risk(fitted, fitted.synthesize(seed=5, out=tmp_path / "release"))
     pd.testing.assert_frame_equal(from_parts.records, risk.records)
     assert from_parts.release_check.status() == risk.release_check.status()
+
+
+@pytest.mark.filterwarnings("ignore::synrisk.ReliabilityWarning")
+def test_no_column_of_stored_records_is_read_whole(tmp_path, monkeypatch):
+    largest, read_some = [0], StoredColumn.__getitem__
+
+    def noted(column, rows):
+        found = read_some(column, rows)
+        largest[0] = max(largest[0], len(found))
+        return found
+
+    n = 17 * ROWS
+    monkeypatch.setattr(StoredColumn, "__getitem__", noted)
+    monkeypatch.setattr(partitions, "_MOST_SAMPLED", N)
+    monkeypatch.setattr(datasets, "ROWS_A_PART", 16 * ROWS)
+    monkeypatch.setattr(evaluate_parts, "rows_of_part", lambda _: 16 * ROWS)
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=n)
+    people = pd.DataFrame({"x": x, "y": x + rng.normal(size=n)})
+    stored = sr.fit(
+        sr.Regression("y ~ x"), folder_of(people, tmp_path / "people", []), n_draws=20, seed=1
+    )
+    release = stored.synthesize(seed=SECRET, out=tmp_path / "release")
+    risk = sr.attribute_risk(stored, release, guesses=3, out=tmp_path / "risk")
+    risk.verdict(sr.Criteria(gain=0.9), further=1)
+    risk.summary()
+    assert largest[0] == 16 * ROWS
 
 
 def test_the_risk_of_stored_records_is_written_to_a_folder(tmp_path):
