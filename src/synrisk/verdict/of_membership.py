@@ -14,7 +14,7 @@ from synrisk.verdict.criteria import Criteria
 from synrisk.verdict.reasons import CALLED, FAILED, Reason
 from synrisk.verdict.verdict import Verdict, judge
 
-_IN_THE_DATA = "membership"
+_IN_THE_DATA = "right answer to who was in the data"
 
 
 @dataclass(frozen=True)

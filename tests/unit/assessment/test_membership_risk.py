@@ -50,7 +50,7 @@ def test_the_summary_has_the_advantage_and_the_bound(found):
 def test_a_verdict_is_of_the_limits_and_of_the_release(found):
     assert found.verdict(sr.Criteria(gain=0.49)).outcome == "passed"
     assert found.verdict(sr.Criteria(gain=0.001), rows="people").outcome == "failed"
-    assert "an intruder's probability of the membership" in str(found.verdict())
+    assert "probability of the right answer to who was in the data" in str(found.verdict())
 
 
 def test_columns_that_are_released_as_they_are_tell_who_was_in_the_data():
