@@ -19,6 +19,7 @@ from synrisk.audit.copies import Copies
 from synrisk.audit.count_measures import count_measures
 from synrisk.audit.learnt_values import Learnt, Lesson
 from synrisk.audit.membership import HeldOutMembership, membership_of_files
+from synrisk.audit.rows_in_place import InPlace, in_place
 from synrisk.base.errors import FileError, OptionError, counted, got, listed
 from synrisk.core.measures import JOINT, RecordMeasure, RecordMeasures, measures_of_truth
 from synrisk.data.archive import intact, pack, unpack
@@ -304,6 +305,10 @@ class Audit:
             for name, tolerance in found.items()
         }
 
+    @cached_property
+    def _in_place(self) -> InPlace:
+        return in_place(self._files)
+
     @property
     def plot(self) -> AuditPlots:
         """Plots: ``audit.plot.before_after()``, ``.exceedance()`` and ``.closeness()``."""
@@ -335,6 +340,7 @@ class Audit:
             rows,
             n_alone=self._files.n_alone,
             with_more_gaps=self._files.with_more_gaps,
+            in_rows=self._in_place,
         )
 
     def report(

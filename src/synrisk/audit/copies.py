@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import bdtrc
 
 from synrisk.audit.compared_files import Files, Numbers
+from synrisk.audit.equal_rows import equal_rows
 from synrisk.audit.evenness import evenness
 from synrisk.audit.near_copies import (
     N_LEFT_OUT,
@@ -34,10 +35,11 @@ from synrisk.risk.neighbours import (
     neighbours,
     whitening,
 )
-from synrisk.risk.value_steps import is_heaped, is_rounded, spread_out
+from synrisk.risk.value_steps import heap_widths, is_heaped, is_rounded, spread_out
 
 FALSE_ALARMS = 0.001  # of honest releases
 FALSE_DISCOVERIES = 0.05  # of the people who are named, where there is an alarm
+_DOUBT = 0.001  # the probability of so many equal rows
 _LEAST_IN_CELL = 20  # people on average
 _WHOLE_FROM = 10
 _ROUNDING = 1e-15
@@ -45,7 +47,7 @@ _CONTRADICTED = 0.02  # the probability of as many near pairs among people
 _SOMEWHAT_NEAR = (0.01, 0.2)  # of the probability of another person as near
 _MOST_VERY_NEAR = 0.25  # of people, beyond which they are no longer a few pairs
 
-Way: TypeAlias = Literal["values", "rows", "nearest", "moved"]
+Way: TypeAlias = Literal["values", "rounded", "rows", "beside", "nearest", "moved"]
 
 
 @dataclass(frozen=True)
@@ -55,8 +57,10 @@ class Compared:
     Attributes
     ----------
     way
-        ``"values"``: numbers repeated to the last digit. ``"rows"``: rows that agree with one
-        record in all columns, beside those that agree with each other within a file.
+        ``"values"``: numbers repeated to the last digit. ``"rounded"``: the same of columns that
+        are written with few digits, where numbers repeat by themselves. ``"rows"``: rows that agree
+        with one record in all columns, beside those that agree with each other within a file.
+        ``"beside"``: the same where numbers are whole, beside pairs that nearly agree.
         ``"nearest"``: the row nearest to each record, among those of the same levels.
         ``"moved"``: whether such rows are people's own, moved a little.
     dataset
@@ -83,7 +87,12 @@ class Compared:
                 f"{here} pairs of rows that agree in every column are of a person and a row of the "
                 "release; by chance at most half are."
             )
-        if self.way == "values":
+        if self.way == "beside":
+            return (
+                f"{here} pairs of a person and a row of the release that nearly agree in every "
+                f"number agree in all; chance gives about {about(self.expected)}."
+            )
+        if self.way in ("values", "rounded"):
             return (
                 f"{here} numbers that are repeated to the last digit are one person's and the "
                 "release's; by chance at most half are."
@@ -100,10 +109,14 @@ class Compared:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether all repeated numbers are one person's and the release's, however few they are.
+        """Whether this raises no alarm by itself, and yet cannot be told from copies.
 
-        Where numbers repeat by themselves, some do so within a file.
+        All repeated numbers are one person's and the release's, however few they are: where numbers
+        repeat by themselves, some do so within a file. Or whole numbers agree oftener in all
+        columns than nearly, as one honest release in a thousand has it.
         """
+        if self.way == "beside":
+            return self.p < _DOUBT
         return self.way == "values" and 0 < self.found == self.n_compared
 
 
@@ -233,16 +246,22 @@ def false_discoveries(p: FloatArray, share: float = FALSE_DISCOVERIES) -> BoolAr
 
 def _exact(files: Files, dataset: Numbers, number: int) -> Iterator[tuple[Compared, BoolArray]]:
     """Yield exact repeats of numbers and of rows, and whose they are."""
-    values = _repeated_values(files, dataset, number)
-    if values is not None:
-        yield values
-    yield _repeated_rows(files, dataset, number)
+    for way in ("values", "rounded"):
+        values = _repeated_values(files, dataset, number, way)
+        if values is not None:
+            yield values
+    rows, hit = _repeated_rows(files, dataset, number)
+    yield rows, hit
+    found = equal_rows(files, dataset)
+    if found is not None:
+        expected, n_equal = found.expected, found.n_equal
+        yield Compared("beside", number, found.n_near, n_equal, expected, found.p), hit
 
 
 def _repeated_values(
-    files: Files, dataset: Numbers, number: int
+    files: Files, dataset: Numbers, number: int, way: Literal["values", "rounded"]
 ) -> tuple[Compared, BoolArray] | None:
-    """Count people a number of whom is repeated to the last digit, where nothing is rounded.
+    """Count people a number of whom is repeated to the last digit, in columns of one kind.
 
     Of values that are there twice or oftener in both files together, whatever makes them so (a
     ratio of whole numbers), at most half are one person's and the release's: r π (1 − π)^(r − 1)
@@ -253,7 +272,7 @@ def _repeated_values(
     for name in files.made:
         own, theirs = files.column(files.people, name), files.column(dataset, name)
         known, theirs = np.flatnonzero(~np.isnan(own)), theirs[~np.isnan(theirs)]
-        if files.few_values(name) or is_rounded(theirs):
+        if files.few_values(name) or is_rounded(theirs) != (way == "rounded"):
             continue
         n_columns += 1
         values, at = np.unique(np.concatenate([own[known], theirs]), return_inverse=True)
@@ -266,7 +285,9 @@ def _repeated_values(
     if not n_columns:
         return None
     p = float(bdtrc(found - 1, n_repeated, 0.5)) if found else 1.0
-    return Compared("values", number, n_repeated, found, n_repeated / 2.0, p), hit
+    if way == "rounded" and p >= FALSE_ALARMS:
+        hit[:] = False  # where numbers repeat by themselves, these may be any
+    return Compared(way, number, n_repeated, found, n_repeated / 2.0, p), hit
 
 
 def _repeated_rows(files: Files, dataset: Numbers, number: int) -> tuple[Compared, BoolArray]:
@@ -337,13 +358,24 @@ class _Space:
 
     def among_people(self, number: int, seed: int, *, equal: bool) -> Nearness:
         """Return how near each person's nearest other person is; `equal` ones count, or do not."""
-        own, _, _ = self._spread_out(self.files.people, number, seed)
-        codes = self._codes(self.files.people, self.positions)
-        found, n_dimensions = self._near(own, own, common_cells(codes, codes), n_more=1)
-        distance, row = found.distance[:, 1:], found.row[:, 1:]
-        p = Neighbours(distance, row, found.n_within - 1).probability(n_dimensions)
-        p = p if equal else np.where(distance[:, 0] == 0.0, 1.0, p)
-        return Nearness(p, row[:, 0], self.positions)
+        own, rows, at = self._spread_out(self.files.people, number, seed)
+        if not self._are_rounded:  # equal people are no chance, and stand here once
+            rows, at = own, self.positions
+        people = self.files.people
+        cells = common_cells(self._codes(people, self.positions), self._codes(people, at))
+        found, n_dimensions = self._near(own, rows, cells, n_more=1)
+        found = found.without(at[found.row] == self.positions[:, None])
+        p = found.probability(n_dimensions)
+        p = p if equal else np.where(found.distance[:, 0] == 0.0, 1.0, p)
+        return Nearness(p, found.row[:, 0], self.positions)
+
+    @property
+    def _are_rounded(self) -> bool:
+        """Whether all numbers are written with few digits, so that people agree by chance."""
+        return all(
+            is_rounded(own[~np.isnan(own)])
+            for own in (self.files.column(self.files.people, name) for name in self.numbers)
+        )
 
     def distances(
         self,
@@ -425,7 +457,10 @@ class _Space:
             own = self.files.column(self.files.people, name)[self.positions]
             theirs = self.files.column(dataset, name)[at]
             theirs = np.where(np.isnan(theirs), np.nanmedian(theirs), theirs)
-            columns.append(spread_out(own, theirs, rng))
+            widths = [heap_widths(values, own) for values in (own, theirs)]
+            spread = zip(spread_out(own, theirs, rng), widths, strict=True)
+            own, theirs = (one + width * (rng.random(len(one)) - 0.5) for one, width in spread)
+            columns.append((own, theirs))
         own, rows = (np.column_stack(parts) for parts in zip(*columns, strict=True))
         return own, rows, at
 

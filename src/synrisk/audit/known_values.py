@@ -142,12 +142,9 @@ def _points(people: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArra
 
 def _without_self(found: Neighbours) -> Neighbours:
     """Return the neighbours but for the point itself, or but for one in its place."""
-    n, k = found.row.shape
-    is_self = found.row == np.arange(n)[:, None]
+    is_self = found.row == np.arange(len(found.row))[:, None]
     is_self[~is_self.any(axis=1), 0] = True  # crowded out by others in its place
-    shape = (n, k - 1)
-    distance, row = found.distance[~is_self].reshape(shape), found.row[~is_self].reshape(shape)
-    return Neighbours(distance, row, found.n_within - 1)
+    return found.without(is_self)
 
 
 def _classes(found: Neighbours, is_nearest: BoolArray, n_dimensions: int) -> IntArray:

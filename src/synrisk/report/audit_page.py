@@ -32,7 +32,9 @@ _TITLE = "Audit of a synthetic release"
 _MOST_NAMED = 50
 _WAYS = {
     "values": "numbers repeated to the last digit",
+    "rounded": "numbers of few digits that repeat",
     "rows": "rows that agree in every column",
+    "beside": "rows that agree, beside those that nearly do",
     "nearest": "the nearest row",
     "moved": "rows that may be people's own, moved a little",
 }

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy.spatial import cKDTree
 from scipy.special import betainc
 
-from synrisk.base.arrays import FloatArray, IntArray
+from synrisk.base.arrays import BoolArray, FloatArray, IntArray
 
 NumericArray: TypeAlias = npt.NDArray[Any]
 
@@ -54,6 +54,17 @@ class Neighbours(NamedTuple):
         return Neighbours(
             nearest, np.take_along_axis(row, order, axis=1), np.isfinite(nearest).sum(axis=1)
         )
+
+    def without(self, is_self: BoolArray) -> Neighbours:
+        """Return the neighbours but for one of each point, by default the farthest."""
+        n, k = self.row.shape
+        there = is_self.any(axis=1)
+        left_out = is_self.copy()
+        left_out[~there, -1] = True
+        shape = (n, k - 1)
+        n_within = np.where(there, self.n_within - 1, np.minimum(self.n_within, k - 1))
+        distance, row = self.distance[~left_out], self.row[~left_out]
+        return Neighbours(distance.reshape(shape), row.reshape(shape), n_within)
 
     @property
     def share(self) -> FloatArray:

@@ -19,6 +19,9 @@ _TRIED_FIRST, _TRIED = 50, 1000  # values that are looked at
 _HEAP = 0.01  # of the values, at one of many digits
 _OFF_GRID = 1e-12  # relative
 
+_COARSER = (5, 10, 50, 100, 500, 1000)  # times the finest step
+_LEAST_HEAPED = 0.1  # of values, on a coarser grid
+
 
 def is_rounded(values: FloatArray) -> bool:
     """Tell whether nearly all values, or their exponentials, are written with few digits."""
@@ -41,6 +44,22 @@ def spread_out(
         jittered = values + width * (rng.random(len(values)) - 0.5)
         parts.append(back(jittered))
     return parts[0], parts[1]
+
+
+def heap_widths(values: FloatArray, among: FloatArray) -> FloatArray:
+    """Return how far apart the values are to which some were brought, such as hundreds; else 0.
+
+    Where far more of the values `among` which they are stand on a coarser grid than its finest
+    would give, those on it are as rough as the grid.
+    """
+    width = np.zeros(len(values))
+    if not is_rounded(among):
+        return width
+    finest = common_step(among)
+    for times in _COARSER:
+        if finest and _share(_on_grid(among, times * finest)) > max(_LEAST_HEAPED, 3.0 / times):
+            width[_on_grid(values, times * finest)] = times * finest
+    return width
 
 
 def is_heaped(values: FloatArray) -> BoolArray:

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from synrisk.audit.copies import FALSE_ALARMS, Compared, Copies
+from synrisk.audit.rows_in_place import InPlace
 from synrisk.base.errors import OptionError, listed
 from synrisk.core.measures import RecordMeasures
 from synrisk.verdict.criteria import Criteria
@@ -52,7 +53,7 @@ class CopiesReason(Reason):
         if self.outcome == UNJUDGED:
             return (
                 f"Whether a few people's numbers were copied{where} cannot be said: some are "
-                f"repeated to the last digit.{told}"
+                f"repeated.{told}"
             )
         once = f"(an honest release is so once in {1 / FALSE_ALARMS:,.0f})"
         named = f" {self.n_named:,} are named in records." if self.n_named and not sharing else ""
@@ -116,6 +117,32 @@ class GivenAwayReason(Reason):
         )
 
     def _for_anyone(self) -> dict[str, Any]:
+        return {"columns": list(self.columns)}
+
+
+@dataclass(frozen=True)
+class InPlaceReason(Reason):
+    """What is called sensitive, and stands in the rows of the people whose it is."""
+
+    kind = "in place"
+    is_check = True
+    columns: tuple[str, ...]
+
+    def sentence(self, *, sharing: bool = False) -> str:
+        """Return it in words; with `sharing` without the columns."""
+        which = "" if sharing else f": {listed(self.columns)}"
+        if self.outcome == UNJUDGED:
+            return (
+                "Every row of a dataset has the value of the record in its place, which may be "
+                f"chance, in columns that are called sensitive{which}. Shuffle the rows."
+            )
+        return (
+            "Confidential values of what is called sensitive stand in the release in the order of "
+            f"the records, as they are or nearly, far oftener than by chance{which}. Who knows the "
+            "order of the confidential file reads them there. Shuffle the rows, and audit anew."
+        )
+
+    def _for_inside(self) -> dict[str, Any]:
         return {"columns": list(self.columns)}
 
 
@@ -192,6 +219,7 @@ def judge_audit(
     *,
     n_alone: int = 0,
     with_more_gaps: tuple[str, ...] = (),
+    in_rows: InPlace | None = None,
 ) -> Verdict:
     """Return whether people keep the criteria, and whether they were copied.
 
@@ -215,6 +243,8 @@ def judge_audit(
         How many are alone with their values in what is released as it is.
     with_more_gaps
         The columns that have more gaps in the release than in the confidential file.
+    in_rows
+        The sensitive columns whose values stand in their people's rows.
     """
     if isinstance(criteria, Criteria) and criteria.log_odds_range is not None:
         raise OptionError(
@@ -227,6 +257,9 @@ def judge_audit(
     given_away = tuple(name for name in kept if name in measures.variables)
     if given_away:
         beside.append(GivenAwayReason(FAILED, given_away))
+    if in_rows is not None:
+        told = ((FAILED, in_rows.surely), (UNJUDGED, in_rows.perhaps))
+        beside += [InPlaceReason(outcome, names) for outcome, names in told if names]
     if with_more_gaps:
         beside.append(GapsReason(UNJUDGED, with_more_gaps))
     if kept:

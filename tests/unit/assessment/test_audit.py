@@ -343,7 +343,7 @@ def test_audits_stand_side_by_side(honest, copied):
     found = sr.compare({"A": honest, "B": copied}, criteria=limit)
     assert list(found.table["verdict"]) == ["passed", "failed"]
     assert list(found.table["judged"]) == ["yes", "no"]
-    assert "repeated to the last digit" in found.table.loc["B", "why"]
+    assert "numbers that are repeated" in found.table.loc["B", "why"]
     gain = copied.records["gain"]
     row = found.table.loc["B"]
     assert (row["gain_max"], row["gain_q95"]) == (gain.max(), gain.quantile(0.95))
