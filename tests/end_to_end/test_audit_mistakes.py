@@ -81,6 +81,68 @@ MISTAKES = {
         lambda folder: sr.audit(*written(folder, "fake.csv", "real.csv")),
         "are they in each other's place?",
     ),
+    "frames in each other's place": (
+        lambda _: sr.audit(fake(), real()),
+        "are the files in each other's place?",
+    ),
+    "a release of few rows": (lambda _: audit(synthetic=fake().iloc[:5]), "at least 20 are needed"),
+    "one column twice": (
+        lambda _: audit(synthetic=fake().set_axis(["Income", "Income", "Kids", "Region"], axis=1)),
+        "more than one column is called Income",
+    ),
+    "a file without names of columns": (
+        lambda _: audit(synthetic=fake().set_axis(range(4), axis=1)),
+        "have no column in common",
+    ),
+    "the text of a file": (
+        lambda _: audit(synthetic="Income,Kids\n1,2\n"),
+        "The text of a table is not taken",
+    ),
+    "decimal commas": (
+        lambda _: audit(
+            synthetic=fake(Income=fake()["Income"].map("{:.2f}".format).str.replace(".", ","))
+        ),
+        "column 'Income' should hold numbers",
+    ),
+    "codes in the place of labels": (
+        lambda _: audit(synthetic=fake(Region=np.tile([1, 2, 3], N // 3))),
+        "are they coded or spelt otherwise?",
+    ),
+    "yes and no for true and false": (
+        lambda _: audit(
+            real().assign(Own=np.tile([True, False], N // 2)),
+            fake(Own=np.tile(["yes", "no"], N // 2)),
+        ),
+        "are its levels coded otherwise?",
+    ),
+    "a blank in a name": (
+        lambda _: audit(synthetic=fake().rename(columns={"Income": "Income "})),
+        "Did you mean 'Income '?",
+    ),
+    "several confidential files": (
+        lambda _: audit([real(), real()]),
+        "The confidential data: expected a data frame",
+    ),
+    "few people held out": (
+        lambda _: audit(holdout=fake(Income=fake()["Income"] + 3).iloc[:5]),
+        "The held-out data: 5 rows; at least 20",
+    ),
+    "people held out in other units": (
+        lambda _: audit(holdout=fake(Income=fake()["Income"] / 1000)),
+        "The held-out data: no value of 'Income' lies in the range",
+    ),
+    "people held out with other levels": (
+        lambda _: audit(holdout=fake(Region=np.tile(["1", "2", "3"], N // 3))),
+        "The held-out data: column 'Region' has none of the levels",
+    ),
+    "membership without people held out": (
+        lambda _: audited().membership(),
+        "name their file in audit(…, holdout=…)",
+    ),
+    "measures of boards without keys": (
+        lambda _: audited().board_measures(),
+        "These measures are by keys",
+    ),
     "no such file": (lambda folder: audit(folder / "reel.csv"), "there is no file"),
     "a file that is no table": (lambda folder: audit(folder / "real.docx"), "there is no file"),
     "an empty release": (lambda _: audit(synthetic=fake().iloc[:0]), "has no rows"),

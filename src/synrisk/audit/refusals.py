@@ -14,7 +14,7 @@ import pandas as pd
 from scipy.special import bdtrc
 
 from synrisk.audit.compared_files import Files, Numbers, bits
-from synrisk.base.arrays import BoolArray
+from synrisk.base.arrays import BoolArray, FloatArray
 from synrisk.base.errors import (
     DataError,
     DisclosureError,
@@ -27,7 +27,7 @@ from synrisk.base.errors import (
 )
 from synrisk.data.schema import Factor, label_key
 from synrisk.risk.neighbours import common_cells
-from synrisk.synthesis.identifiers import is_row_counter
+from synrisk.synthesis.identifiers import is_row_counter, names_people
 
 CONFIDENTIAL, HELD_OUT = "The confidential data", "The held-out data"  # in messages
 LEAST_RECORDS = 20
@@ -142,13 +142,38 @@ def _coded(values: pd.Series[Any]) -> tuple[Any, int]:
     return np.where(gap, len(levels), codes).astype(np.int64), len(levels) + bool(gap.any())
 
 
-def refuse_few(people: pd.DataFrame) -> None:
-    """Raise where there are too few people."""
+def refuse_few(
+    people: pd.DataFrame, release: Sequence[pd.DataFrame], others: pd.DataFrame | None
+) -> None:
+    """Raise where there are too few people, or too few rows to tell chance from copies."""
     if len(people) < LEAST_RECORDS:
         raise DataError(
             f"{CONFIDENTIAL}: {counted(len(people), 'record')}; at least {LEAST_RECORDS} are "
             "needed to tell what other people teach."
         )
+    for number, one in enumerate(release, 1):
+        if len(one) < LEAST_RECORDS:
+            raise SyntheticDataError(
+                f"Synthetic dataset {number}: {counted(len(one), 'row')}; at least "
+                f"{LEAST_RECORDS} are needed to tell copies of people from chance."
+            )
+    if others is not None and len(others) < LEAST_RECORDS:
+        raise DataError(
+            f"{HELD_OUT}: {counted(len(others), 'row')}; at least {LEAST_RECORDS} people are "
+            "needed for a comparison."
+        )
+
+
+def refuse_swapped(release: Sequence[pd.DataFrame], added: Sequence[str]) -> None:
+    """Raise where the release names somebody in every row, and the confidential data do not."""
+    for frame in release:
+        for name in (one for one in added if one in frame.columns):
+            if names_people(frame[name]) and not is_row_counter(frame[name]):
+                raise SyntheticDataError(
+                    f"Column {name!r} of the release seems to name people, and the confidential "
+                    "data have no such column: are the files in each other's place? The "
+                    "confidential file comes first. If it is not so, take the column out."
+                )
 
 
 def refuse_naming(naming: Sequence[str]) -> None:
@@ -221,11 +246,21 @@ def refuse_other_units(files: Files) -> None:
         own = files.column(files.people, name)
         for number, one in enumerate(files.release, 1):
             theirs = files.column(one, name)
-            if np.nanmin(theirs) > np.nanmax(own) or np.nanmax(theirs) < np.nanmin(own):
+            if _is_beyond(theirs, own):
                 raise SyntheticDataError(
                     f"Synthetic dataset {number}: no value of {name!r} lies in the range of the "
                     "confidential data. Is it in the same units?"
                 )
+        if files.others is not None and _is_beyond(files.column(files.others, name), own):
+            raise DataError(
+                f"{HELD_OUT}: no value of {name!r} lies in the range of the confidential data. Is "
+                "it in the same units?"
+            )
+
+
+def _is_beyond(theirs: FloatArray, own: FloatArray) -> bool:
+    above, below = np.nanmin(theirs) > np.nanmax(own), np.nanmax(theirs) < np.nanmin(own)
+    return bool(above or below)
 
 
 def without_copies(files: Files) -> Files:

@@ -107,7 +107,7 @@ class _Agreement:
 
 
 def _agreement(files: Files, dataset: Numbers, name: str) -> _Agreement:
-    n = min(len(files.people), len(dataset))
+    n = min(len(files.people), len(dataset))  # 20 or more: see `refusals`
     own, theirs = files.filled(files.people, name)[:n], files.filled(dataset, name)[:n]
     near = files.intervals(files.people, name)
     low, high = near.low[:n], near.high[:n]

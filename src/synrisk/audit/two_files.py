@@ -25,6 +25,7 @@ from synrisk.audit.refusals import (
     refuse_other_units,
     refuse_own_names,
     refuse_same_source,
+    refuse_swapped,
     refuse_telling,
     without_copies,
 )
@@ -71,13 +72,14 @@ def read_two_files(
         for number, one in enumerate(given, 1)
     ]
     others = None if holdout is None else _read(holdout, HELD_OUT, text, DataError)
-    refuse_few(people)
+    refuse_few(people, release, others)
     check_types(types, people)
     known, sought = _names("keys", keys), _names("sensitive", sensitive)
     check_roles(people, known, sought)
     check_there(release, (*(known or ()), *(sought or ())))
     named = (*(known or ()), *(sought or ()))
     added = _added(people, release)
+    refuse_swapped(release, added)
     is_whole = known is not None and sought is not None
     names, notes = _common(people, release, named, added, strict=not is_whole)
     refuse_telling(people, release, added)
