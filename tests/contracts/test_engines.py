@@ -157,7 +157,7 @@ def make_engine(request):
     spec = sr.Processes(2) if request.param == "processes" else request.getfixturevalue("client")
     with workers(spec).open() as executor:
         if request.param == "dask":
-            executor._client.run(sys.path.extend, [p for p in sys.path if p.endswith("tests")])
+            executor.own._client.run(sys.path.extend, [p for p in sys.path if p.endswith("tests")])
         yield executor
 
 
@@ -222,7 +222,7 @@ def test_processes_end_at_once_with_whoever_asked():
     with workers(sr.Processes(2)).open() as executor:
         results = executor.map(tasks.sleep, [0.0, 0.0, *[60.0] * 6])
         next(results)
-        started = [worker.process for worker in executor._workers.values()]
+        started = [worker.process for worker in executor.own._workers.values()]
         begun = time.monotonic()
     assert time.monotonic() - begun < 20
     assert started
@@ -300,6 +300,23 @@ def test_a_wait_that_was_cancelled_goes_on():
             return "done", 7
 
     assert DaskCluster(Client(), 1)._waited_for(Future()) == ("done", 7)
+
+
+def test_data_that_went_to_a_worker_that_died_are_sent_again(monkeypatch):
+    monkeypatch.setattr("synrisk.base.dask_cluster._LOOKS", 0.0)
+
+    class Client:
+        status = "running"
+        answers = iter([OSError("the worker is gone"), ["a promise"]])
+
+        def scatter(self, data, **options):
+            del data, options
+            answer = next(self.answers)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+    assert DaskCluster(Client(), 1).sent(7) == "a promise"
 
 
 def test_an_address_is_opened_and_closed(cluster, serial):

@@ -73,8 +73,8 @@ def test_the_bits_do_not_depend_on_the_executor(big, estimator):
 @pytest.mark.parametrize(("spec", "same"), [("threads", None), (1, "serial")])
 def test_one_executor_has_two_names(spec, same):
     with workers(spec).open() as one, workers(same).open() as other:
-        assert type(one) is type(other)
-        assert vars(one) == vars(other)
+        assert type(one.own) is type(other.own)
+        assert vars(one.own) == vars(other.own)
 
 
 @pytest.mark.parametrize("estimator", ["paper", "importance"])

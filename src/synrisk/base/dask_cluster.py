@@ -295,10 +295,15 @@ class DaskCluster:
         raise _is_gone()
 
     def _try(self, call: Callable[[], Any]) -> Any:
-        _refuse_closed(self._client)
-        with contextlib.suppress(OSError, TimeoutError, CancelledError):
-            return call()
-        raise _is_gone()
+        """Return what a call gives, tried again: a worker that was sent to may have just died."""
+        begun = time.monotonic()
+        while True:
+            _refuse_closed(self._client)
+            with contextlib.suppress(OSError, TimeoutError, CancelledError):
+                return call()
+            if time.monotonic() - begun > _GONE_AFTER:
+                raise _is_gone()
+            time.sleep(_LOOKS)
 
 
 def _is_gone() -> EngineError:
