@@ -283,23 +283,10 @@ def test_nobody_answers(monkeypatch):
         workers("tcp://127.0.0.1:9")
 
 
-def test_a_wait_that_was_cancelled_goes_on():
-    """Where its time is up distributed may have neither a result nor an error, and say so so."""
-
-    class Client:
-        status = "running"
-
-    class Future:
-        looks = iter([UnboundLocalError, TimeoutError, None])
-
-        def result(self, timeout):
-            del timeout
-            error = next(self.looks)
-            if error is not None:
-                raise error
-            return "done", 7
-
-    assert DaskCluster(Client(), 1)._waited_for(Future()) == ("done", 7)
+def test_results_that_are_long_on_their_way_come_all_the_same(client, monkeypatch):
+    monkeypatch.setattr("synrisk.base.dask_cluster._LOOKS", 1e-3)
+    with workers(client).open() as executor:
+        assert list(executor.map(tasks.sleep, [0.01] * 40)) == [0.01] * 40
 
 
 def test_data_that_went_to_a_worker_that_died_are_sent_again(monkeypatch):

@@ -270,13 +270,16 @@ class DaskCluster:
 
     def _waited_for(self, future: Any) -> Any:
         """Return a task's answer; None where it was lost, and raise where the scheduler is gone."""
+        from distributed import wait
+
         gone_since = None
         while True:
             try:
-                return future.result(timeout=_LOOKS)
-            except (TimeoutError, UnboundLocalError):
-                # The latter comes of distributed where a wait is cancelled as its time is up, and
-                # there is neither a result nor an error: the task itself is as it was.
+                # A result that is on its way when its time is up takes all later ones along:
+                # distributed waits for ever for what it has cancelled.
+                wait([future], timeout=_LOOKS)  # type: ignore[no-untyped-call]
+                return future.result()
+            except TimeoutError:
                 pass
             except CancelledError:
                 return None
