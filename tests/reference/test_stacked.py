@@ -6,6 +6,8 @@ import pytest
 from scipy.special import expit, gammaln, logsumexp
 
 import synrisk as sr
+from synrisk.assessment import attribute_risk
+from synrisk.risk.estimators.at_guesses import seconds_a_fit
 
 N = 22
 GRID = np.linspace(-1.0, 1.0, 101)
@@ -196,6 +198,39 @@ def test_what_draws_do_not_settle_is_fitted_unless_the_paper_asks(question, is_f
     risk = sr.attribute_risk(synthesizer, synthesizer.synthesize(1, seed=4), **options)
     assert risk.records["reliable"].item() == is_fitted
     assert any("fitted at each guess" in note for note in risk.notes) == is_fitted
+
+
+def test_what_would_take_long_to_fit_is_flagged_with_what_it_would_take(monkeypatch):
+    data, guesses = with_an_outlier("poisson")
+    synthesizer = sr.fit(sr.Regression("k ~ x", "poisson"), data, n_draws=600, seed=3)
+    release = synthesizer.synthesize(1, seed=4)
+    options = {"guesses": {"k": sr.Values(guesses)}, "records": [N - 1]}
+    monkeypatch.setattr(attribute_risk, "_MOST_SECONDS_FITTED", 0.0)
+    with pytest.warns(sr.ReliabilityWarning):
+        risk = sr.attribute_risk(synthesizer, release, **options)
+    assert not risk.records["reliable"].item()
+    (note,) = [note for note in risk.notes if "on_unreliable='fit'" in note]
+    assert note.startswith("1 record that cannot be relied on flagged")
+    assert note.endswith("would fit them at each guess, in about 0 seconds of one processor core.")
+    advice = " ".join(map(str, risk.diagnostics().to_numpy().ravel()))
+    assert "on_unreliable='fit'" in advice
+    fitted = sr.attribute_risk(synthesizer, release, **options, on_unreliable="fit")
+    assert fitted.records["reliable"].item()
+    assert not any("on_unreliable" in note for note in fitted.notes)
+
+
+@pytest.mark.parametrize("family", ["poisson", "beta"])
+def test_what_fits_take_grows_with_records_and_with_what_a_density_costs(family):
+    rng = np.random.default_rng(1)
+    seconds = {}
+    for n in (50, 500):
+        y = rng.beta(2.0, 3.0, n) if family == "beta" else rng.poisson(2.0, n)
+        data = pd.DataFrame({"x": rng.normal(size=n), "y": y})
+        model = sr.fit(sr.Regression("y ~ x", family), data, n_draws=50, seed=1).models[0]
+        seconds[n] = seconds_a_fit(model, n)
+    by_densities = 1e-6 * 450 * model.regression.distribution.nanoseconds
+    assert seconds[500] - seconds[50] == pytest.approx(by_densities)
+    assert (seconds[500] > 0.02) == (family == "beta")
 
 
 def test_fitted_records_are_saved(tmp_path):

@@ -17,6 +17,7 @@ from synrisk.assessment.notes import (
     note_on_chains,
     note_on_fitted,
     note_on_joint,
+    note_on_left,
     note_on_stacks,
     notes_of,
 )
@@ -63,7 +64,7 @@ UnreliableName: TypeAlias = Literal["auto", "flag", "fit", "raise"]
 JointName: TypeAlias = Literal["auto", "keep", "drop"]
 
 _MOST_FITTED = 50  # records, at each of their guesses: seconds a record
-_MOST_ROWS_FITTED = 100_000_000  # of all these fits together, in a wide plan: a few minutes
+_MOST_SECONDS_FITTED = 20.0  # of all these fits together, where nobody asked for them
 _MOST_KEPT = 1 << 28  # bytes of joint posteriors that "auto" keeps
 
 
@@ -155,8 +156,9 @@ def attribute_risk(
         What to do about records that cannot be relied on: ``"flag"`` them in the column
         ``reliable``, with a warning; ``"fit"`` models made by `fit` anew at each of their guesses,
         for up to 50 records, those most at risk first, which takes seconds a record and needs 20
-        draws; or ``"raise"``. ``"auto"`` fits where that settles all of them, and else flags; for
-        ``question="paper"`` it flags.
+        draws; or ``"raise"``. ``"auto"`` fits where they are 50 at most and all fits together take
+        about 20 seconds at most, and else flags, and a note says how long ``"fit"`` would take;
+        for ``question="paper"`` it flags.
     executor
         None or ``"threads"`` uses a thread for each core, ``"serial"`` one; a number is a number
         of threads. ``"processes"`` uses a process for each core, `Processes` (n) so many; a
@@ -200,7 +202,7 @@ def attribute_risk(
         return parted
     laid = _lay_out(asked, len(read.release))
     with team_of.shared() as team:
-        evaluation, result, n_fitted = _evaluate(asked, read, laid, team)
+        evaluation, result, on_fitted = _evaluate(asked, read, laid, team)
         checks = None
         if asked.diagnostics:
             with team.open() as opened:
@@ -222,7 +224,7 @@ def attribute_risk(
         (
             *notes_of(synthesizer, read.release, laid.extents),
             *note_on_joint(evaluation),
-            *note_on_fitted(n_fitted),
+            *on_fitted,
             *note_on_stacks(asked.draws, read.given_stacks, names),
             *(note_on_chains(synthesizer, read.given_stacks) if asked.with_errors else ()),
         ),
@@ -332,8 +334,8 @@ def _lay_out(asked: Asked, n_datasets: int) -> _LaidOut:
 
 def _evaluate(
     asked: Asked, read: Read, laid: _LaidOut, team: Workers
-) -> tuple[Evaluation, RiskArrays, int]:
-    """Evaluate the records, those that are unreliable anew if asked for; count these."""
+) -> tuple[Evaluation, RiskArrays, tuple[str, ...]]:
+    """Evaluate the records, those that are unreliable anew if asked for; say how many."""
     estimates = prepare_all(
         asked.synthesizer,
         asked.estimators,
@@ -365,9 +367,14 @@ def _evaluate(
             on_records=on_records,
         )
     n_fitted = 0
+    left: tuple[str, ...] = ()
     rows = evaluation.rows_to_fit(result) if asked.unreliable in ("auto", "fit") else []
-    if rows and (asked.unreliable == "fit" or _are_few(evaluation, rows)):
-        rows = rows[:_MOST_FITTED]
+    at_most = rows[:_MOST_FITTED]
+    seconds = evaluation.seconds_to_fit(at_most, read.release) if asked.unreliable == "auto" else 0
+    if rows and asked.unreliable == "auto" and not _are_few(rows, seconds):
+        left = note_on_left(len(rows), len(at_most), seconds)
+    elif rows:
+        rows = at_most
         n_fitted = len(rows)
         with under_way("Fitting at guesses", n_fitted) as on_records, team.open() as opened:
             evaluation = evaluation.fit_at_guesses(result, rows, read.release, opened, on_records)
@@ -378,15 +385,12 @@ def _evaluate(
                 f"{counted(n_bad, 'record')} of {n_records:,} cannot be relied on. Use more "
                 "draws, fit the models with synrisk.fit, or on_unreliable='flag' to see which."
             )
-    return evaluation, result, n_fitted
+    return evaluation, result, (*note_on_fitted(n_fitted), *left)
 
 
-def _are_few(evaluation: Evaluation, rows: Sequence[int]) -> bool:
+def _are_few(rows: Sequence[int], seconds: float) -> bool:
     """Tell whether records may be fitted at their guesses though nobody asked for it."""
-    if len(rows) > _MOST_FITTED:
-        return False
-    n_records = evaluation.synthesizer.n_records
-    return evaluation.is_joint or evaluation.n_fits(rows) * n_records <= _MOST_ROWS_FITTED
+    return len(rows) <= _MOST_FITTED and seconds <= _MOST_SECONDS_FITTED
 
 
 def _warn(found: Sequence[Finding]) -> None:

@@ -14,6 +14,8 @@ from synrisk.risk.guesses import GuessSpan
 from synrisk.synthesis.release import Released
 from synrisk.synthesis.synthesizer import Synthesizer
 
+_MINUTE = 60.0
+
 
 def note_on_stacks(
     draws: Sequence[Posterior], given_stacks: Sequence[Sequence[Posterior]], names: Sequence[str]
@@ -55,6 +57,17 @@ def note_on_joint(evaluation: Evaluation) -> tuple[str, ...]:
 def note_on_fitted(n_fitted: int) -> tuple[str, ...]:
     """Say how many records were fitted at each of their guesses."""
     return (f"{counted(n_fitted, 'record')} fitted at each guess.",) if n_fitted else ()
+
+
+def note_on_left(n_unreliable: int, n_fitted: int, seconds: float) -> tuple[str, ...]:
+    """Say what it would take to fit records that were flagged instead."""
+    whom = "them" if n_fitted == n_unreliable else f"the {n_fitted} of them that are most at risk"
+    took = f"{seconds:.0f} seconds" if seconds < _MINUTE else f"{seconds / _MINUTE:.0f} minutes"
+    note = (
+        f"{counted(n_unreliable, 'record')} that cannot be relied on flagged: on_unreliable='fit' "
+        f"would fit {whom} at each guess, in about {took} of one processor core."
+    )
+    return (note,)
 
 
 def note_on_chains(

@@ -12,6 +12,7 @@ from synrisk.fitting.predictive_distance import (
 )
 from synrisk.fitting.prior_scales import Scales
 from synrisk.fitting.regression import (
+    DRAWS_AT_A_GUESS,
     Fit,
     Refit,
     fit_regression,
@@ -24,6 +25,7 @@ from synrisk.fitting.sufficient_statistics import Sums, gram_of
 from synrisk.fitting.table import ArrayTable, ColumnTable, PartOfTable, Table, are_stored, table_of
 
 __all__ = [
+    "DRAWS_AT_A_GUESS",
     "ArrayTable",
     "Chunk",
     "Chunks",

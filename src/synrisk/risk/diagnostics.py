@@ -163,7 +163,9 @@ def findings_of(
     if errors is not None:
         said = any(finding.error_is_unknown for finding in found)
         fitted = any(model.fit is not None for model in evaluation.synthesizer.models)
-        found += _about_records(errors, said=said, fitted=fitted)
+        found += _about_records(
+            errors, said=said, can_be_fitted=fitted, are_fitted=bool(evaluation.fitted)
+        )
         if errors.n_unjudged and _has_few_draws(evaluation):
             found.append(_about_few_draws(errors.n_unjudged))
     found += doubts
@@ -242,8 +244,16 @@ def _about_few_draws(n_records: int) -> Finding:
     )
 
 
-def _about_records(errors: ErrorsInShort, *, said: bool, fitted: bool) -> list[Finding]:
+def _about_records(
+    errors: ErrorsInShort, *, said: bool, can_be_fitted: bool, are_fitted: bool
+) -> list[Finding]:
     found: list[Finding] = []
+    if not can_be_fitted:
+        at_guesses = "or let synrisk fit the models, which can then be fitted at each guess."
+    elif are_fitted:
+        at_guesses = "those most at risk were fitted at each guess already."
+    else:
+        at_guesses = "on_unreliable='fit' fits those most at risk at each guess."
     if not said and errors.n_unknown:
         found.append(
             Finding(
@@ -261,12 +271,7 @@ def _about_records(errors: ErrorsInShort, *, said: bool, fitted: bool) -> list[F
                     "effective number of draws is low): outliers, or guesses far from the model."
                 ),
                 "Use more draws, look at these records (the column reliable of the records), or "
-                "narrow their guesses; "
-                + (
-                    "on_unreliable='fit' fits those most at risk at each guess."
-                    if fitted
-                    else "or let synrisk fit the models, which can then be fitted at each guess."
-                ),
+                f"narrow their guesses; {at_guesses}",
             )
         )
     moved, error = errors.mean(errors.gains), errors.mean(errors.variances)

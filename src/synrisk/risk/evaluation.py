@@ -19,7 +19,7 @@ from synrisk.core.summary import RiskArrays
 from synrisk.core.table_errors import empty_totals
 from synrisk.models.plan import Regression
 from synrisk.risk.blocks import RecordBlock, RegressionEncoder
-from synrisk.risk.estimators.at_guesses import can_be_fitted, fitted_at_guesses
+from synrisk.risk.estimators.at_guesses import can_be_fitted, fitted_at_guesses, seconds_a_fit
 from synrisk.risk.estimators.estimate import Estimate, Request
 from synrisk.risk.estimators.paper import Paired
 from synrisk.risk.evaluate_block import EncodedBlock, Evaluator, evaluate, log_prior
@@ -253,9 +253,22 @@ class Evaluation:
         self._settle_best(result)
         return replace(self, fitted=fitted)
 
-    def n_fits(self, rows: Sequence[int]) -> int:
-        """Return how many fits `fit_at_guesses` would make, one a cell of the models' tables."""
-        return sum(self._n_cells(k) for row in rows for k in self._models_to_fit(row))
+    def seconds_to_fit(self, rows: Sequence[int], release: Sequence[Released]) -> float:
+        """Foretell what `fit_at_guesses` takes, by a processor core as they mostly are.
+
+        A fit a cell of each model's table, without the release and with each dataset. It depends on
+        what is to be fitted alone, so that what is decided by it is the same on any machine.
+        """
+        seconds = [self._seconds_a_record(k, release) for k in range(len(self.estimates))]
+        return sum(seconds[k] for row in rows for k in self._models_to_fit(row))
+
+    def _seconds_a_record(self, k: int, release: Sequence[Released]) -> float:
+        model, n_records = self.synthesizer.models[k], self.synthesizer.n_records
+        if not can_be_fitted(model, self.estimates[k]):
+            return 0.0
+        response = model.regression.response
+        n_more = [0, *(len(dataset.columns[response]) for dataset in release)]
+        return self._n_cells(k) * sum(seconds_a_fit(model, n_records + more) for more in n_more)
 
     def _n_cells(self, k: int) -> int:
         axes = (*self.synthesizer.plan.parents(k), k)

@@ -33,6 +33,7 @@ class Bernoulli(Family):
     is_classification: ClassVar[bool] = True
     wants: ClassVar[str] = "0 and 1, booleans, or a factor with two levels"
     compiled: ClassVar[Any] = (_varying, _base)
+    nanoseconds: ClassVar[float] = 3.0
 
     def fits(self, response: Variable) -> bool:
         """A number, or a factor with two levels."""

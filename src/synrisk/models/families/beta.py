@@ -36,6 +36,7 @@ class Beta(Family):
     identity_link: ClassVar[bool] = True
     transform: ClassVar[str] = "logit"
     wants: ClassVar[str] = "numbers above 0 and below 1"
+    nanoseconds: ClassVar[float] = 50.0
 
     def residual_sd(self, auxiliary: FloatArray) -> FloatArray:
         """Return the standard deviation of the logit of a share whose mean is a half."""

@@ -43,6 +43,7 @@ class Categorical(OfLevels):
     is_ordered: ClassVar[bool] = False
     wants: ClassVar[str] = "a factor with at least two levels"
     compiled: ClassVar[Any] = (_varying, _base)
+    nanoseconds: ClassVar[float] = 2.0
 
     def n_predictors(self, response: Variable) -> int:
         """One for each level but the reference."""

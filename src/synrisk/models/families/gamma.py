@@ -35,6 +35,7 @@ class Gamma(Family):
     identity_link: ClassVar[bool] = True
     transform: ClassVar[str] = "log"
     wants: ClassVar[str] = "numbers above 0"
+    nanoseconds: ClassVar[float] = 8.0
 
     def residual_sd(self, auxiliary: FloatArray) -> FloatArray:
         """Return the standard deviation of a gamma variable's logarithm."""

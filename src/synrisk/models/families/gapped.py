@@ -49,6 +49,11 @@ class Gapped(Family):
         return f"{self.inner.name}, or missing"
 
     @property
+    def nanoseconds(self) -> float:  # type: ignore[override]
+        """That of the values' density."""
+        return self.inner.nanoseconds
+
+    @property
     def auxiliary(self) -> tuple[Auxiliary, ...]:  # type: ignore[override]
         """Those of the values."""
         return self.inner.auxiliary

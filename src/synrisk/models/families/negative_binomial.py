@@ -31,6 +31,7 @@ class NegativeBinomial(Family):
         Auxiliary("shape", prior_mean=10.0, aliases=("reciprocal_dispersion",), in_bambi="alpha"),
     )
     wants: ClassVar[str] = "whole numbers from 0"
+    nanoseconds: ClassVar[float] = 12.0
 
     def supports(self, y: FloatArray, response: Variable) -> BoolArray:
         """0, 1, 2, …"""

@@ -34,6 +34,7 @@ class Poisson(Family):
     is_quadratic: ClassVar[bool] = True  # but for log y!, which no draw changes
     wants: ClassVar[str] = "whole numbers from 0"
     compiled: ClassVar[Any] = (_varying, _base)
+    nanoseconds: ClassVar[float] = 2.0
 
     def supports(self, y: FloatArray, response: Variable) -> BoolArray:
         """0, 1, 2, …"""

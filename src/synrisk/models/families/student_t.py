@@ -31,6 +31,7 @@ class StudentT(Family):
     is_continuous: ClassVar[bool] = True
     identity_link: ClassVar[bool] = True
     wants: ClassVar[str] = "finite numbers"
+    nanoseconds: ClassVar[float] = 6.0
 
     def supports(self, y: FloatArray, response: Variable) -> BoolArray:
         """Every finite number."""

@@ -16,11 +16,13 @@ from scipy.special import logsumexp
 from synrisk.base.arrays import FloatArray
 from synrisk.core.likelihood import ModelBlock
 from synrisk.core.table_errors import TableErrors
-from synrisk.fitting import ArrayTable, Evidence, Reach
+from synrisk.fitting import DRAWS_AT_A_GUESS, ArrayTable, Evidence, Reach
 from synrisk.fitting.psis import smoothed
 from synrisk.risk.estimators.estimate import Estimate, ModelErrors, Request, Shape
 from synrisk.risk.estimators.exact import exact_within, response_ends
 from synrisk.synthesis.fitted_model import Model
+
+_SECONDS_A_MODE = 0.002  # to find it from the neighbouring guess's, with some hundred rows
 
 
 @dataclass(frozen=True, repr=False)
@@ -141,6 +143,15 @@ def fitted_at_guesses(
 def can_be_fitted(model: Model, estimate: Estimate) -> bool:
     """Tell whether a model was fitted here, and is estimated by enough draws given stacks."""
     return model.fit is not None and estimate.can_be_fitted
+
+
+def seconds_a_fit(model: Model, n_rows: int) -> float:
+    """Foretell what a fit at one guess takes, with so many other rows; see `Family.nanoseconds`."""
+    family, fit = model.regression.distribution, model.fit
+    if fit is None or family.exact:
+        return 0.0
+    n_densities = DRAWS_AT_A_GUESS * n_rows * fit.frozen.n_predictors
+    return _SECONDS_A_MODE + 1e-9 * family.nanoseconds * n_densities
 
 
 def _rows_of_guesses(block: ModelBlock) -> ArrayTable:
