@@ -8,6 +8,7 @@ the one given the stacked data make draws that move together (METHOD §4). Adjac
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -45,7 +46,15 @@ class CommonNumbers:
 
     def chi_square(self, df: float) -> FloatArray:
         """Return χ² variates by the inverse CDF, so that they move with those of another df."""
-        return np.asarray(2.0 * gammaincinv(df / 2.0, self.u))
+        found = self._chi_squares.get(df)
+        if found is None:
+            found = self._chi_squares[df] = np.asarray(2.0 * gammaincinv(df / 2.0, self.u))
+        return found
+
+    @cached_property
+    def _chi_squares(self) -> dict[float, FloatArray]:
+        """Those that were asked for, by df: fits at guesses ask for the same thousands of times."""
+        return {}
 
     @property
     def are_matched(self) -> bool:

@@ -14,9 +14,10 @@ from typing import ClassVar
 import numpy as np
 
 from synrisk.base.arrays import FloatArray
+from synrisk.base.chunks import ROWS
 from synrisk.base.errors import FitError, OptionError
 from synrisk.base.messages import either, place_of, setting
-from synrisk.base.workers import Executor
+from synrisk.base.workers import Executor, Serial
 from synrisk.data.schema import Variable
 from synrisk.fitting.common_random_numbers import CommonNumbers
 from synrisk.fitting.evidence import Evidence, evidence_at
@@ -132,6 +133,8 @@ class Fit:
         numbers = common_numbers(
             0, "guesses", frozen.regression, DRAWS_AT_A_GUESS, self.numbers.z.shape[1]
         )
+        if sum(table.n_rows for table in tables) <= ROWS:
+            executor = Serial()  # threads would take longer than the work
         problem = frozen.problem(frozen.rows(tables), executor)
         return evidence_at(problem, of_guesses, frozen.start(), numbers)
 
