@@ -27,11 +27,13 @@ from helpers.studies import SEED_LINE, STUDY, as_json, study_in, synrisk, table
 from helpers.warm_runs import draw_once, warm_runs
 from synrisk.study.unfinished import NAME as UNFINISHED
 
-# A shell that runs jobs in the background has them ignore Ctrl-C; these must not. On a busy machine
-# whoever watches a run for a moment must come before it, or the moment is over.
+# A shell that runs jobs in the background has them ignore Ctrl-C, and nohup the end of a terminal;
+# these must not. On a busy machine whoever watches a run for a moment must come before it, or the
+# moment is over.
 CODE = (
     "import os, signal, sys; os.nice(10); "
     "signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "signal.signal(signal.SIGHUP, signal.SIG_DFL); "
     "from synrisk_command import main; main()"
 )
 INTERRUPTED = "synrisk: Interrupted; no file was left half-written.\n"

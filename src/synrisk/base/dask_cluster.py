@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import pickle
+import threading
 import time
 import uuid
 from collections import deque
@@ -270,24 +271,22 @@ class DaskCluster:
 
     def _waited_for(self, future: Any) -> Any:
         """Return a task's answer; None where it was lost, and raise where the scheduler is gone."""
-        from distributed import wait
-
+        is_done = threading.Event()
+        future.add_done_callback(lambda _: is_done.set())
         gone_since = None
         while True:
-            try:
-                # A result that is on its way when its time is up takes all later ones along:
-                # distributed waits for ever for what it has cancelled.
-                wait([future], timeout=_LOOKS)  # type: ignore[no-untyped-call]
-                return future.result()
-            except TimeoutError:
-                pass
-            except CancelledError:
-                return None
-            except Exception as error:
-                # Workers that die or leave; what a task raises comes as its answer.
-                if type(error).__name__ in ("KilledWorker", "CommClosedError"):
+            # Only then is it fetched: of a fetch that is cut short as its time is up distributed
+            # waits for ever for what it has cancelled, and so do all later ones.
+            if is_done.wait(_LOOKS):
+                try:
+                    return future.result()
+                except CancelledError:
                     return None
-                return BROKEN, where_from(error)
+                except Exception as error:
+                    # Workers that die or leave; what a task raises comes as its answer.
+                    if type(error).__name__ in ("KilledWorker", "CommClosedError"):
+                        return None
+                    return BROKEN, where_from(error)
             if self._client.status == "running":
                 gone_since = None
             elif gone_since is None:
