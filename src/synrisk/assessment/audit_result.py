@@ -437,7 +437,7 @@ class Audit:
             labels,
             words("notes"),
             words("added"),
-            unpack(int, meta["held_out_copies"], arrays),
+            unpack(int, meta.get("held_out_copies", 0), arrays),
         )
         named = {*(files.keys or ()), *files.sensitive, *files.kept}
         if files.held_out_copies < 0 or (files.held_out_copies and others is None):

@@ -15,6 +15,7 @@ from synrisk.base.workers import workers
 from synrisk.core.measures import JOINT, RecordMeasures
 from synrisk.data.frames import TableLike
 from synrisk.risk.release_checks import ReleaseChecks, check_release
+from synrisk.synthesis.leaks import refuse_leaks
 from synrisk.synthesis.release import read_release
 from synrisk.synthesis.synthesizer import Synthesizer
 from synrisk.verdict.criteria import Criteria
@@ -46,6 +47,7 @@ class MembershipRisk:
     n_datasets: int
     notes: tuple[str, ...]
     release_check: ReleaseChecks
+    _not_made: tuple[str, ...]
     _found: ModelMembership
     _labels: pd.Index[Any]
 
@@ -139,8 +141,8 @@ class MembershipRisk:
     def verdict(self, criteria: Criteria | None = None, *, rows: str = CALLED) -> Verdict:
         """Return whether the release keeps the criteria.
 
-        Where columns are released as they are, their rows tell who was in the data: that fails,
-        whatever the synthesized values tell.
+        Where columns are released that the models do not make, their rows may tell who was in the
+        data: that fails, whatever the synthesized values tell.
 
         Parameters
         ----------
@@ -151,7 +153,9 @@ class MembershipRisk:
             What the verdict calls records: "people", "households".
         """
         criteria = _DEFAULT if criteria is None else criteria
-        return judge_membership(criteria, self.measures, self._labels, self.release_check, rows)
+        return judge_membership(
+            criteria, self.measures, self._labels, self.release_check, self._not_made, rows
+        )
 
 
 @within_memory
@@ -195,10 +199,16 @@ def membership_risk(
             "to a table in memory, or to a sample of it."
         )
     release = read_release(synthesizer.confidential, synthetic)
+    near = refuse_leaks(synthesizer.confidential, release, synthesizer.memory)
     with workers(executor).shared() as team, team.open() as opened:
         found = membership_by_models(synthesizer, release, opened)
-        checks = check_release(synthesizer, release, opened)
-    return MembershipRisk(len(release), _notes(found), checks, found, synthesizer.data.index)
+        checks = check_release(synthesizer, release, opened, near)
+    # Whatever order or number of rows they have: no model says where these columns come from.
+    columns = dict.fromkeys(str(name) for one in release for name in one.frame.columns)
+    not_made = tuple(name for name in columns if name not in synthesizer.plan.synthesized)
+    return MembershipRisk(
+        len(release), _notes(found), checks, not_made, found, synthesizer.data.index
+    )
 
 
 def _notes(found: ModelMembership) -> tuple[str, ...]:

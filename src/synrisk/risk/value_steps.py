@@ -56,8 +56,10 @@ def heap_widths(values: FloatArray, among: FloatArray) -> FloatArray:
     if not is_rounded(among):
         return width
     finest = common_step(among)
+    if not finest or finest > np.median(np.abs(among[among != 0.0])):
+        return width  # beside one of another size all values count as none
     for times in _COARSER:
-        if finest and _share(_on_grid(among, times * finest)) > max(_LEAST_HEAPED, 3.0 / times):
+        if _share(_on_grid(among, times * finest)) > max(_LEAST_HEAPED, 3.0 / times):
             width[_on_grid(values, times * finest)] = times * finest
     return width
 

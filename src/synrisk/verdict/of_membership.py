@@ -19,7 +19,7 @@ _IN_THE_DATA = "right answer to who was in the data"
 
 @dataclass(frozen=True)
 class RowsReason(Reason):
-    """Columns that are released as they are: their rows are those of who was in the data."""
+    """Columns that the models do not make: their rows may be those of who was in the data."""
 
     kind = "rows"
     is_check = True
@@ -33,9 +33,10 @@ class RowsReason(Reason):
     def sentence(self, *, sharing: bool = False) -> str:  # noqa: ARG002 - the same for everybody
         """Return it in words."""
         return (
-            f"Released as they are: {listed(self.columns)}. Whoever knows everybody else finds "
-            "there the row that is left, and so who was in the data; the limits are of what the "
-            "synthesized values tell beside that."
+            f"Released, and not made by the models: {listed(self.columns)}. Where these are the "
+            "people's own, in whatever order, whoever knows everybody else finds the row that is "
+            "left, and so who was in the data; the limits are of what the synthesized values tell "
+            "beside that."
         )
 
     def _for_anyone(self) -> dict[str, Any]:
@@ -47,6 +48,7 @@ def judge_membership(
     measures: RecordMeasures,
     labels: pd.Index[Any],
     checks: ReleaseChecks,
+    not_made: tuple[str, ...] = (),
     rows: str = CALLED,
 ) -> Verdict:
     """Return whether what a release tells of who was in the data keeps the criteria.
@@ -61,6 +63,8 @@ def judge_membership(
         Of the records.
     checks
         What was found about the release.
+    not_made
+        Columns of the release that no model makes.
     rows
         What records are called.
     """
@@ -75,7 +79,7 @@ def judge_membership(
                 "A membership risk has no log_odds_range; limit gain, probability or lift."
             )
     verdict = judge(criteria, measures, labels, checks, len(labels), rows=rows, sought=_IN_THE_DATA)
-    if not checks.as_is:
+    if not not_made:
         return verdict
     others = tuple(one for one in verdict.reasons if one.kind != "as is")
-    return replace(verdict, reasons=(*others, RowsReason(FAILED, checks.as_is)))
+    return replace(verdict, reasons=(*others, RowsReason(FAILED, not_made)))

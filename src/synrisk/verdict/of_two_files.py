@@ -129,8 +129,12 @@ class InPlaceReason(Reason):
     columns: tuple[str, ...]
 
     def sentence(self, *, sharing: bool = False) -> str:
-        """Return it in words; with `sharing` without the columns."""
-        which = "" if sharing else f": {listed(self.columns)}"
+        """Return it in words; with `sharing` without what a reader could undo it by."""
+        if sharing:
+            return (
+                "The order of the rows may tell of the records. Shuffle the rows, and audit anew."
+            )
+        which = f": {listed(self.columns)}"
         if self.outcome == UNJUDGED:
             return (
                 "Every row of a dataset has the value of the record in its place, which may be "

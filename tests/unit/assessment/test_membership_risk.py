@@ -53,15 +53,28 @@ def test_a_verdict_is_of_the_limits_and_of_the_release(found):
     assert "probability of the right answer to who was in the data" in str(found.verdict())
 
 
-def test_columns_that_are_released_as_they_are_tell_who_was_in_the_data():
+def test_columns_that_no_model_makes_tell_who_was_in_the_data_in_any_order():
     synthesizer = sr.fit([sr.Regression("y ~ g")], people()[["y", "g"]], seed=SEED)
-    release = synthesizer.synthesize(seed=SEED + 1)
-    verdict = sr.membership_risk(synthesizer, release).verdict(sr.Criteria(gain=0.49))
-    assert verdict.outcome == "failed"
-    told = "Released as they are: g. Whoever knows everybody else finds there the row that is left"
-    for sharing in (True, False):
-        assert any(told in one for one in verdict.sentences(sharing=sharing))
-        assert not any("not judged here" in one for one in verdict.sentences(sharing=sharing))
+    [release] = synthesizer.synthesize(1, seed=SEED + 1)
+    shuffled = release.sample(frac=1.0, random_state=1)
+    for dataset in (release, shuffled, shuffled.iloc[:-5]):
+        verdict = sr.membership_risk(synthesizer, dataset).verdict(sr.Criteria(gain=0.49))
+        assert verdict.outcome == "failed"
+        told = "Released, and not made by the models: g. Where these are the people's own"
+        for sharing in (True, False):
+            assert any(told in one for one in verdict.sentences(sharing=sharing))
+            assert not any("not judged here" in one for one in verdict.sentences(sharing=sharing))
+
+
+def test_columns_that_are_added_give_nothing_away():
+    data = people()[["y"]]
+    synthesizer = sr.fit([sr.Regression("y ~ 1")], data, seed=SEED)
+    [release] = synthesizer.synthesize(1, seed=SEED + 1)
+    with pytest.raises(sr.DisclosureError, match="'y2'"):
+        sr.membership_risk(synthesizer, release.assign(y2=data["y"].to_numpy()))
+    other = release.assign(other=np.random.default_rng(3).normal(size=len(release)))
+    verdict = sr.membership_risk(synthesizer, other).verdict(sr.Criteria(gain=0.49))
+    assert any("not made by the models: other" in one for one in verdict.sentences())
 
 
 def test_a_release_that_did_not_come_from_the_models_voids_the_limits():

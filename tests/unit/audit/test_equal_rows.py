@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from synrisk.audit.two_files import read_two_files
+from synrisk.risk.value_steps import heap_widths
 
 copies = import_module("synrisk.audit.copies").copies
 N, N_COPIED = 300, 15
@@ -102,3 +103,12 @@ def test_shuffled_amounts_of_few_digits_fail():
     release.iloc[:9] += 1.0
     told = copies(read_two_files(real, release, None, None, None, None), 1)
     assert any(way.way == "rounded" for way in told.found)
+
+
+def test_heaps_are_seen_but_not_beside_a_value_of_another_size():
+    amounts = np.random.default_rng(4).integers(1, 5_000, 300).astype(float)
+    heaped = np.where(np.arange(300) % 2 == 0, np.round(amounts, -2), amounts)
+    assert (heap_widths(np.array([1_200.0, 1_234.0]), heaped) == [100.0, 0.0]).all()
+    assert not heap_widths(amounts, amounts).any()
+    assert not heap_widths(heaped, np.append(heaped, 1e308)).any()
+    assert not heap_widths(np.zeros(3), np.zeros(300)).any()
