@@ -274,16 +274,19 @@ def without_copies(files: Files) -> Files:
     among_people = _shared(files.people, files.people)
     twins = float(among_people.mean())
     in_people = _shared(files.others, files.people)
-    tables = [(_shared(files.others, one), "the release") for one in files.release]
-    for shared, what in [(in_people, "the confidential data"), *tables]:
-        if shared.mean() > twins + _MOST_SHARED:
+    tables = [
+        (_shared(files.others, one), float(_shared(files.people, one).mean()), "the release")
+        for one in files.release  # of many rows some agree with anybody
+    ]
+    for shared, by_chance, what in [(in_people, twins, "the confidential data"), *tables]:
+        if shared.mean() > by_chance + _MOST_SHARED:
             raise DataError(
                 f"{HELD_OUT} are rows of {what}: they must be people of the same kind who are in "
                 "neither file."
             )
     n_shared = int(in_people.sum())
-    by_chance = (among_people.sum() + 1.0) / (len(files.people) + 1.0)
-    if not n_shared or bdtrc(n_shared - 1, len(in_people), min(by_chance, 1.0)) > _BY_CHANCE:
+    expected = (among_people.sum() + 1.0) / (len(files.people) + 1.0)
+    if not n_shared or bdtrc(n_shared - 1, len(in_people), min(expected, 1.0)) > _BY_CHANCE:
         return files
     others = Numbers(files.others.values[~in_people])
     if len(others) < LEAST_RECORDS:

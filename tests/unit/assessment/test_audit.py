@@ -120,6 +120,18 @@ def test_held_out_people_of_few_columns_agree_with_others_by_chance():
     assert len(found.held_out) == N
 
 
+def test_many_rows_of_few_columns_agree_with_anybody():
+    def few_columns(seed, n):
+        rng = np.random.default_rng(seed)
+        return pd.DataFrame(
+            {"age": rng.integers(20, 80, n), "region": rng.choice(list("abcdef"), n)}
+        )
+
+    made = few_columns(3, 4_000)
+    found = sr.audit(few_columns(1, 200), made, holdout=few_columns(2, 200), seed=1)
+    assert len(found.held_out) == 200
+
+
 def rng_kids(seed):
     return np.random.default_rng(seed).poisson(1.0, N)
 
