@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+from functools import cache
 from pathlib import Path, PurePosixPath
 
 from synrisk.base.errors import ResourceError
@@ -19,10 +20,12 @@ _SHARE_OF_PART = 8  # a part of a table may take an eighth: it is read, encoded,
 _LIMIT_2, _LIMIT_1 = "memory.max", "memory.limit_in_bytes"  # of control groups, by version
 
 
+@cache
 def memory_limit() -> float:
     """Return how many bytes this process may take; infinity where that cannot be known.
 
-    It is the machine's memory, or the least limit of the control groups that the process is in.
+    It is the machine's memory, or the least limit of the control groups that the process is in:
+    asked once, as files are counted row by row.
     """
     return min(_of_machine(), *_of_groups())
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, cast
 
+from synrisk.base import memory_limit
 from synrisk.base.errors import FileError, OptionError, SynriskError
 from synrisk.base.memory_limit import n_parts_within, refuse_beyond
 
@@ -59,6 +60,7 @@ class Meter:
     def __init__(self, here: str) -> None:
         self._here = here
         self._most = most_bytes()
+        self._room = memory_limit.memory_limit()
         self._n_bytes = 0
 
     def add(self, n_bytes: int) -> None:
@@ -75,7 +77,8 @@ class Meter:
                 f"more, and the limit is {_size(self._most)}. If the file is meant to be so large, "
                 f"set the environment variable {_VARIABLE} to more bytes, such as {2 * n_in_all}."
             )
-        refuse_beyond_memory(self._here, n_in_all)
+        if n_in_all > self._room:
+            refuse_beyond_memory(self._here, n_in_all)
 
 
 def refuse_beyond_memory(here: str, n_bytes: int) -> None:

@@ -24,7 +24,9 @@ def machine(tmp_path, monkeypatch):
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(f"{limit}\n")
 
-    return tell
+    memory.memory_limit.cache_clear()
+    yield tell
+    memory.memory_limit.cache_clear()
 
 
 def test_without_control_groups_there_is_the_machine(machine):
